@@ -1,0 +1,35 @@
+# Entry points of the repository; `make` lists them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+.PHONY: help demo test bench lint fmt fuzz-smoke dist tools
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: tools ## build, import the real entries in testdata, search them
+	@scripts/demo.sh
+
+test: tools ## all tests of the workspace
+	cargo test --workspace
+
+bench: tools ## all benches; each prints its ratio to a named peer
+	cargo bench --workspace
+
+lint: tools ## format, clippy, tidy, docs: what .ci/run checks before the tests
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo xtask tidy
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+fmt: ## format the code
+	cargo fmt --all
+
+fuzz-smoke: tools ## each fuzz target for ten seconds
+	@scripts/fuzz-smoke.sh
+
+dist: tools ## the binary that users get: fat LTO, one codegen unit, target/dist/tamis
+	cargo build --profile dist -p tamis
+
+tools:
+	@scripts/tools.sh

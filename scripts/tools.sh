@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Checks for what a build needs (a C compiler for zstd and jemalloc, make, git, cargo) and installs
+# the missing Debian packages when it may; else says what to install.
+set -euo pipefail
+
+missing=()
+command -v cc >/dev/null || missing+=(gcc libc6-dev)
+command -v make >/dev/null || missing+=(make)
+command -v git >/dev/null || missing+=(git)
+
+if [ ${#missing[@]} -gt 0 ]; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "installing: ${missing[*]}" >&2
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+  else
+    echo "missing: ${missing[*]}; install them, for example with: sudo apt-get install ${missing[*]}" >&2
+    exit 2
+  fi
+fi
+
+if ! command -v cargo >/dev/null; then
+  if [ -x "$HOME/.cargo/bin/cargo" ]; then
+    echo "cargo is not on PATH; run: export PATH=\"\$HOME/.cargo/bin:\$PATH\"" >&2
+  else
+    echo "cargo is missing; install Rust with rustup: https://rustup.rs" >&2
+  fi
+  exit 2
+fi
