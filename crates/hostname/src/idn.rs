@@ -1,0 +1,169 @@
+//! Unicode names to A-labels and back, by UTS 46.
+//!
+//! # Invariants
+//! Label by label: one label that UTS 46 refuses does not decide about its neighbours.
+
+use std::borrow::Cow;
+
+use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
+
+use crate::identifier::HOST_BYTES_MAX;
+use crate::text;
+
+const ACE_PREFIX: &str = "xn--";
+
+/// Lower-cases ASCII labels and turns the others into A-labels. `None` if UTS 46 refuses one.
+///
+/// The answer may still hold any ASCII; whether it is a host is up to `settle`.
+pub(crate) fn to_ascii(name: &str) -> Option<Cow<'_, str>> {
+    if name.is_ascii() {
+        let has_upper = name.bytes().any(|byte| byte.is_ascii_uppercase());
+        return Some(if has_upper {
+            Cow::Owned(name.to_ascii_lowercase())
+        } else {
+            Cow::Borrowed(name)
+        });
+    }
+    // Punycode takes quadratic time; a host that long is none.
+    if name.len() > HOST_BYTES_MAX {
+        return None;
+    }
+    let mut ascii = String::with_capacity(name.len() + 16);
+    for (position, label) in name.split('.').enumerate() {
+        if position > 0 {
+            ascii.push('.');
+        }
+        ascii.push_str(&label_to_ascii(label)?);
+    }
+    Some(Cow::Owned(ascii))
+}
+
+fn label_to_ascii(label: &str) -> Option<Cow<'_, str>> {
+    if label.is_ascii() {
+        return Some(Cow::Owned(label.to_ascii_lowercase()));
+    }
+    Uts46::new()
+        .to_ascii(
+            label.as_bytes(),
+            AsciiDenyList::EMPTY,
+            Hyphens::Allow,
+            DnsLength::Ignore,
+        )
+        .ok()
+}
+
+/// Whether a lower-case label claims to be an A-label and is none.
+pub(crate) fn is_invalid_a_label(label: &str) -> bool {
+    label.starts_with(ACE_PREFIX) && a_label_to_unicode(label).is_none()
+}
+
+/// The U-label of an A-label, if UTS 46 accepts it.
+fn a_label_to_unicode(label: &str) -> Option<Cow<'_, str>> {
+    let (unicode, result) = Uts46::new().to_unicode(label.as_bytes(), AsciiDenyList::URL, Hyphens::Allow);
+    (result.is_ok() && !unicode.is_ascii()).then_some(unicode)
+}
+
+/// The Unicode spelling of a canonical host, for people.
+///
+/// An A-label stays as it is if UTS 46 refuses it, or if its Unicode form holds a character that shows
+/// as nothing or that looks like `/`, `.`, `:` or another mark that ends a host. UTS 46 itself refuses
+/// control and bidirectional characters. If the labels together break the Bidi rule (RFC 5893), as
+/// digits beside a right-to-left label do, the whole host stays in A-labels.
+///
+/// Look-alike letters of other scripts are shown: to warn of them is not the job of a spelling. Never use
+/// the answer as a key.
+#[must_use]
+pub fn to_unicode(host: &str) -> Cow<'_, str> {
+    if !host.contains(ACE_PREFIX) {
+        return Cow::Borrowed(host);
+    }
+    let labels: Vec<_> = host
+        .split('.')
+        .map(|label| shown(label).unwrap_or(Cow::Borrowed(label)))
+        .collect();
+    let unicode = labels.join(".");
+    if unicode.is_ascii() || breaks_bidi_rule(&unicode) {
+        Cow::Borrowed(host)
+    } else {
+        Cow::Owned(unicode)
+    }
+}
+
+fn shown(label: &str) -> Option<Cow<'_, str>> {
+    let unicode = label
+        .starts_with(ACE_PREFIX)
+        .then(|| a_label_to_unicode(label))??;
+    (!unicode
+        .chars()
+        .any(|c| text::is_hidden(c) || looks_like_a_delimiter(c)))
+    .then_some(unicode)
+}
+
+/// What fonts draw like `/`, `.`, `:`, `?`, `#`, `@`, `%` or a space; most are on Chromium's list too.
+fn looks_like_a_delimiter(c: char) -> bool {
+    matches!(
+        c,
+        '\u{2d0}'
+            | '\u{2f8}'
+            | '\u{338}'
+            | '\u{589}'
+            | '\u{5c3}'
+            | '\u{5f4}'
+            | '\u{609}'
+            | '\u{60a}'
+            | '\u{66a}'
+            | '\u{6d4}'
+            | '\u{701}'
+            | '\u{702}'
+            | '\u{703}'
+            | '\u{704}'
+            | '\u{1735}'
+            | '\u{1803}'
+            | '\u{2010}'
+            | '\u{2013}'
+            | '\u{2015}'
+            | '\u{2027}'
+            | '\u{2039}'
+            | '\u{203a}'
+            | '\u{2041}'
+            | '\u{2044}'
+            | '\u{2052}'
+            | '\u{2215}'
+            | '\u{2236}'
+            | '\u{2571}'
+            | '\u{2572}'
+            | '\u{27cb}'
+            | '\u{27cd}'
+            | '\u{29f5}'
+            | '\u{29f8}'
+            | '\u{29f9}'
+            | '\u{2cc6}'
+            | '\u{2e4a}'
+            | '\u{2f03}'
+            | '\u{3014}'
+            | '\u{3015}'
+            | '\u{3033}'
+            | '\u{30ce}'
+            | '\u{31d3}'
+            | '\u{4e3f}'
+            | '\u{a4fd}'
+            | '\u{a4f8}'
+            | '\u{a60e}'
+            | '\u{a789}'
+            | '\u{1d15d}'
+    )
+}
+
+fn breaks_bidi_rule(unicode: &str) -> bool {
+    // Only labels that are not ASCII can make a name right-to-left; invalid A-labels must not decide.
+    let readable: Vec<_> = unicode
+        .split('.')
+        .filter(|label| !label.starts_with(ACE_PREFIX))
+        .collect();
+    let (_, result) = Uts46::new().to_unicode(
+        readable.join(".").as_bytes(),
+        AsciiDenyList::EMPTY,
+        Hyphens::Allow,
+    );
+    result.is_err()
+}

@@ -1,0 +1,98 @@
+//! Text that is no name: decoded, made safe to show, bounded.
+//!
+//! # Invariants
+//! [`printable`] text holds nothing that [`is_hidden`] and is at most [`TEXT_BYTES_MAX`] bytes, so
+//! printing it again changes nothing.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use crate::identifier::TEXT_BYTES_MAX;
+
+/// Marks text that was cut.
+const CUT_MARK: &str = "…";
+
+/// UTF-8 as it is, anything else as Latin-1: borrowed means that it was UTF-8.
+pub(crate) fn decode(raw: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(raw) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(latin1(raw)),
+    }
+}
+
+/// Decodes enough of `raw` to fill a cut text and to show that it was cut.
+pub(crate) fn decode_start(raw: &[u8]) -> Cow<'_, str> {
+    let start = raw.trim_ascii_start();
+    let start = start.get(..2 * TEXT_BYTES_MAX).unwrap_or(start);
+    match std::str::from_utf8(start) {
+        Ok(text) => Cow::Borrowed(text),
+        // Cut inside a character: the rest of it is behind the cut anyway.
+        Err(error) if error.error_len().is_none() => start
+            .get(..error.valid_up_to())
+            .map_or(Cow::Borrowed(""), String::from_utf8_lossy),
+        Err(_) => Cow::Owned(latin1(start)),
+    }
+}
+
+fn latin1(raw: &[u8]) -> String {
+    raw.iter().map(|&byte| char::from(byte)).collect()
+}
+
+/// Trims, escapes and cuts `text`.
+pub(crate) fn printable(text: Cow<'_, str>) -> Cow<'_, str> {
+    let trimmed = text.trim();
+    if trimmed.len() <= TEXT_BYTES_MAX && !trimmed.chars().any(is_hidden) {
+        return match text {
+            Cow::Borrowed(text) => Cow::Borrowed(text.trim()),
+            Cow::Owned(ref text) => Cow::Owned(text.trim().to_owned()),
+        };
+    }
+    Cow::Owned(cut(escape(trimmed)))
+}
+
+/// Control characters, and the characters that show as nothing or turn the text around them.
+pub(crate) fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{61c}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{2800}'
+                | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        // Writing to a String cannot fail.
+        let _ = match c {
+            c if !is_hidden(c) => escaped.write_char(c),
+            c if u32::from(c) <= 0xff => write!(escaped, "\\x{:02X}", u32::from(c)),
+            c => write!(escaped, "\\u{{{:X}}}", u32::from(c)),
+        };
+        if escaped.len() > TEXT_BYTES_MAX {
+            break;
+        }
+    }
+    escaped
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX - CUT_MARK.len()));
+        text.push_str(CUT_MARK);
+    }
+    text
+}
