@@ -1,0 +1,38 @@
+//! The three calls that put bytes on a disk, so that tests can make them fail.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+/// What a writer asks of the disk. Every default is the real thing; a test overrides what should fail.
+///
+/// # Examples
+/// ```
+/// struct LyingDisk;
+/// impl tamis_durable::Disk for LyingDisk {
+///     fn sync_data(&self, _: &std::fs::File) -> std::io::Result<()> {
+///         Err(std::io::Error::other("injected"))
+///     }
+/// }
+/// ```
+pub trait Disk: Send + Sync {
+    /// Writes all of `bytes` at `offset` of `file`.
+    fn write_all_at(&self, file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+        file.write_all_at(bytes, offset)
+    }
+
+    /// Makes the content of `file` durable (fdatasync: content and length, not times).
+    fn sync_data(&self, file: &File) -> io::Result<()> {
+        file.sync_data()
+    }
+
+    /// Makes content and metadata of `file` durable; of a folder, its entries.
+    fn sync_all(&self, file: &File) -> io::Result<()> {
+        file.sync_all()
+    }
+}
+
+/// The disk of this machine.
+pub(crate) struct RealDisk;
+
+impl Disk for RealDisk {}
