@@ -26,7 +26,7 @@ pub enum Identifier<'a> {
     Email(Cow<'a, str>),
     /// Anything else, as text: UTF-8, or Latin-1 where it is no UTF-8; white space at the ends removed;
     /// control characters escaped as `\xNN`, other invisible and bidirectional ones as `\u{N}`; a
-    /// backslash stays as it is; cut at [`TEXT_BYTES_MAX`] bytes with a final `…`. May be empty.
+    /// backslash stays as it is, so that text reads as itself again; cut at [`TEXT_BYTES_MAX`] bytes with a final `…`. May be empty.
     Other(Cow<'a, str>),
 }
 

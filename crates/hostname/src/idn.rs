@@ -93,10 +93,10 @@ fn shown(label: &str) -> Option<Cow<'_, str>> {
     let unicode = label
         .starts_with(ACE_PREFIX)
         .then(|| a_label_to_unicode(label))??;
-    (!unicode
-        .chars()
-        .any(|c| text::is_hidden(c) || looks_like_a_delimiter(c)))
-    .then_some(unicode)
+    // UTS 46 lets a joiner pass only where it changes the shape of its neighbours.
+    let misleads =
+        |c| (text::is_hidden(c) && !matches!(c, '\u{200c}' | '\u{200d}')) || looks_like_a_delimiter(c);
+    (!unicode.chars().any(misleads)).then_some(unicode)
 }
 
 /// What fonts draw like `/`, `.`, `:`, `?`, `#`, `@`, `%` or a space; most are on Chromium's list too.
@@ -166,4 +166,60 @@ fn breaks_bidi_rule(unicode: &str) -> bool {
         Hyphens::Allow,
     );
     result.is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::to_unicode;
+
+    #[track_caller]
+    fn check(host: &str, expected: &str) {
+        assert_eq!(to_unicode(host), expected);
+    }
+
+    #[test]
+    fn valid_a_labels_are_shown_in_unicode() {
+        check("www.example.com", "www.example.com");
+        check("xn--mller-kva.de", "müller.de");
+        check("www.xn--85x722f.xn--55qx5d.cn", "www.食狮.公司.cn");
+        check("xn--strae-oqa.de", "straße.de");
+        check("xn--g6h.net", "♥.net");
+        check("xn--mgba3gch31f060k.com", "نامه\u{200c}ای.com");
+        check("_dmarc.xn--mller-kva.de", "_dmarc.müller.de");
+    }
+
+    #[test]
+    fn invalid_a_labels_stay() {
+        check("xn--a.xn--mller-kva.de", "xn--a.müller.de");
+        check("xn--.com", "xn--.com");
+        check("xn--zn7c.com", "xn--zn7c.com"); // U+FFFD
+        check("xn--foo-.com", "xn--foo-.com"); // ASCII alone
+        check("xn--1ug.example", "xn--1ug.example"); // a joiner without context
+        check("a-xn--b.com", "a-xn--b.com");
+    }
+
+    #[test]
+    fn misleading_a_labels_stay() {
+        for (misleading, why) in [
+            ("a\u{2215}b", "division slash"),
+            ("a\u{2044}b", "fraction slash"),
+            ("a\u{2027}b", "hyphenation point"),
+            ("a\u{2236}b", "ratio"),
+            ("a\u{2800}b", "blank braille"),
+        ] {
+            let host = format!("xn--{}.com", idna::punycode::encode_str(misleading).unwrap());
+            assert_eq!(to_unicode(&host), host, "{why}");
+        }
+        for refused in ["a\u{202e}b", "a\u{2066}b", "a\u{1}b", "a\u{85}b", "a\u{200b}b"] {
+            let host = format!("xn--{}.com", idna::punycode::encode_str(refused).unwrap());
+            assert_eq!(to_unicode(&host), host, "UTS 46 refuses {refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_breaks_the_bidi_rule_stays_whole() {
+        check("xn--4dbrk0ce.com", "ישראל.com");
+        check("1a.xn--4dbrk0ce.com", "1a.xn--4dbrk0ce.com");
+        check("xn--mller-kva.1a.xn--4dbrk0ce", "xn--mller-kva.1a.xn--4dbrk0ce");
+    }
 }

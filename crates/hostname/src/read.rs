@@ -21,6 +21,7 @@ const NAME_BYTES_MAX_DNS: usize = 253;
 ///   `f*.example.com`) makes the name text.
 /// - White space and NULs at the ends are removed and noted. Inside they make the whole name text:
 ///   `www.example.com\0.evil.com` is neither cut nor hidden.
+/// - A backslash makes a name text, as it starts an escape in [`Identifier::Other`].
 /// - The host of a URL is taken out of it, each removed part noted. Without a scheme only a path behind
 ///   a dotted host counts as one, so that `a/b` stays the text it is.
 /// - A single label is a host; whether a bare common name counts as one is up to the caller.
@@ -88,3 +89,7 @@ fn lengths(name: &str) -> Repairs {
     );
     repairs
 }
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;

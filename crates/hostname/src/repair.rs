@@ -33,7 +33,11 @@ pub(crate) fn read(raw: &[u8]) -> Identifier<'_> {
 
 fn mend(text: &str, mut repairs: Repairs) -> Option<Identifier<'_>> {
     let text = trim(text, &mut repairs);
-    if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+    // A backslash is in no name and starts every escape: escaped text must not read as more than text.
+    if text
+        .chars()
+        .any(|c| c.is_control() || c.is_whitespace() || c == '\\')
+    {
         return None;
     }
     let text = strip_scheme(text, &mut repairs);
@@ -57,15 +61,14 @@ fn mend(text: &str, mut repairs: Repairs) -> Option<Identifier<'_>> {
 }
 
 fn trim<'a>(text: &'a str, repairs: &mut Repairs) -> &'a str {
-    let trimmed = text.trim_matches(|c: char| {
-        repairs.set(Repairs::NUL, repairs.contains(Repairs::NUL) || c == '\0');
-        repairs.set(
-            Repairs::WHITESPACE,
-            repairs.contains(Repairs::WHITESPACE) || c.is_whitespace(),
-        );
-        c == '\0' || c.is_whitespace()
-    });
-    trimmed
+    text.trim_matches(|c: char| {
+        *repairs |= match c {
+            '\0' => Repairs::NUL,
+            c if c.is_whitespace() => Repairs::WHITESPACE,
+            _ => return false,
+        };
+        true
+    })
 }
 
 fn strip_scheme<'a>(text: &'a str, repairs: &mut Repairs) -> &'a str {

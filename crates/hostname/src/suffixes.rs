@@ -242,3 +242,105 @@ impl Hasher for SuffixHasher {
         self.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Error, PublicSuffixes};
+
+    const RULES: &str = "// comment\n\ncom\nuk\nco.uk  trailing words\n*.ck\n!www.ck\nb.c.deep\nGroß.de\n*\n*.a.com\n\
+                         x.y.a.com";
+
+    #[track_caller]
+    fn check(host: &str, suffix: &str, registrable: Option<&str>) {
+        let suffixes = PublicSuffixes::parse(RULES).unwrap();
+        assert_eq!(suffixes.suffix(host), suffix, "suffix of {host:?}");
+        assert_eq!(suffixes.registrable(host), registrable, "registrable of {host:?}");
+    }
+
+    #[test]
+    fn the_prevailing_rule_decides() {
+        check("com", "com", None);
+        check("a.b.example.com", "com", Some("example.com"));
+        check("co.uk", "co.uk", None);
+        check("www.shop.co.uk", "co.uk", Some("shop.co.uk"));
+        check("x.uk", "uk", Some("x.uk"));
+        check("ck", "ck", None);
+        check("any.ck", "any.ck", None);
+        check("b.any.ck", "any.ck", Some("b.any.ck"));
+        check("www.ck", "ck", Some("www.ck"));
+        check("x.www.ck", "ck", Some("www.ck"));
+        check("localhost", "localhost", None);
+        check("a.unlisted", "unlisted", Some("a.unlisted"));
+        // `c.deep` is on the way to a rule and none itself.
+        check("c.deep", "deep", Some("c.deep"));
+        check("b.c.deep", "b.c.deep", None);
+        check("a.b.c.deep", "b.c.deep", Some("a.b.c.deep"));
+        check("a.xn--gro-7ka.de", "xn--gro-7ka.de", Some("a.xn--gro-7ka.de"));
+        // `a.com` is no rule, `y.a.com` falls under the wildcard although a longer rule passes through it.
+        check("a.com", "com", Some("a.com"));
+        check("y.a.com", "y.a.com", None);
+        check("z.y.a.com", "y.a.com", Some("z.y.a.com"));
+        check("z.x.y.a.com", "x.y.a.com", Some("z.x.y.a.com"));
+    }
+
+    #[test]
+    fn hosts_that_are_not_canonical_do_no_harm() {
+        check("", "", None);
+        check(".", "", None);
+        check(".com", "com", None);
+        check(".example.com", "com", None);
+        check("example.com.", "", Some("com."));
+        check("COM", "COM", None);
+        check("食.com", "com", Some("食.com"));
+    }
+
+    #[test]
+    fn what_is_no_list_is_refused() {
+        let parse = |text: &str| PublicSuffixes::parse(text).map(|_| ()).unwrap_err();
+        assert_eq!(parse(""), Error::Empty);
+        assert_eq!(parse("// only\n// comments\n"), Error::Empty);
+        assert_eq!(
+            parse("com\n<html>\n"),
+            Error::Rule {
+                line: 2,
+                rule: "<html>".into()
+            }
+        );
+        assert_eq!(
+            parse("a..b"),
+            Error::Rule {
+                line: 1,
+                rule: "a..b".into()
+            }
+        );
+        assert_eq!(
+            parse("a.*.b"),
+            Error::Rule {
+                line: 1,
+                rule: "a.*.b".into()
+            }
+        );
+        assert_eq!(
+            parse("!"),
+            Error::Rule {
+                line: 1,
+                rule: "!".into()
+            }
+        );
+        assert_eq!(
+            parse(&"a".repeat((16 << 20) + 1)),
+            Error::TooLong {
+                bytes: (16 << 20) + 1,
+                bytes_max: 16 << 20
+            }
+        );
+    }
+
+    #[test]
+    fn the_shipped_list_is_read() {
+        let shipped = PublicSuffixes::shipped();
+        assert_eq!(shipped.registrable("www.example.co.uk"), Some("example.co.uk"));
+        assert_eq!(shipped.registrable("user.github.io"), Some("user.github.io"));
+        assert!(shipped.nodes.len() > 10_000);
+    }
+}

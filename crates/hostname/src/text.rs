@@ -91,8 +91,49 @@ fn escape(text: &str) -> String {
 
 fn cut(mut text: String) -> String {
     if text.len() > TEXT_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX - CUT_MARK.len()));
+        let fits = |end: &usize| end + CUT_MARK.len() <= TEXT_BYTES_MAX;
+        let end = text
+            .char_indices()
+            .map(|(start, _)| start)
+            .take_while(fits)
+            .last();
+        text.truncate(end.unwrap_or_default());
         text.push_str(CUT_MARK);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TEXT_BYTES_MAX, decode, printable};
+
+    #[track_caller]
+    fn check(raw: &[u8], expected: &str) {
+        let text = printable(decode(raw));
+        assert_eq!(text, expected);
+        assert_eq!(printable(text.clone()), text, "printing again changes nothing");
+    }
+
+    #[test]
+    fn hidden_characters_are_escaped() {
+        check(b"Acme Ltd.", "Acme Ltd.");
+        check(b" \tAcme\r\n", "Acme");
+        check(b"a\0b\x7f\n\x1b[31m", r"a\x00b\x7F\x0A\x1B[31m");
+        check(b"caf\xe9 \x85x", r"café \x85x");
+        check("a \u{202e}moc.\u{2066}".as_bytes(), r"a \u{202E}moc.\u{2066}");
+        check(br"a\x00b", r"a\x00b");
+        check(b"", "");
+    }
+
+    #[test]
+    fn long_text_is_cut_at_a_character() {
+        let fits = "ü".repeat(TEXT_BYTES_MAX / 2);
+        check(fits.as_bytes(), &fits);
+        check(format!("{fits}x").as_bytes(), &format!("{}…", "ü".repeat(238)));
+        // Odd alignment: the cut falls inside a character.
+        check(format!("x{fits}").as_bytes(), &format!("x{}…", "ü".repeat(238)));
+        // An escape may be cut; it only shows.
+        let controls = printable(decode(&[1; 1_000])).into_owned();
+        assert!(controls.starts_with(r"\x01") && controls.ends_with('…') && controls.len() <= TEXT_BYTES_MAX);
+    }
 }
