@@ -50,10 +50,14 @@ pub(crate) fn publish_new(disk: &dyn Disk, path: &Path, parts: &[&[u8]]) -> Resu
     let temp = TempFile::write(disk, path, parts)?;
     // A hard link is the rename that does not replace, on every file system that a store belongs on.
     fs::hard_link(&temp.path, path).map_err(io_at("create", path))?;
-    let file = temp.file.try_clone().map_err(io_at("open", path))?;
+    let opened = temp.file.try_clone().map_err(io_at("open", path));
     drop(temp);
-    sync_parent(disk, path)?;
-    Ok(file)
+    let created = opened.and_then(|file| sync_parent(disk, path).map(|()| file));
+    if created.is_err() {
+        // What could not be made durable is not there, so that trying again does not find it in the way.
+        let _ = fs::remove_file(path);
+    }
+    created
 }
 
 /// Syncs the folder that holds `path`.

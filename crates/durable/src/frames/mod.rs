@@ -13,6 +13,9 @@ mod format;
 mod reader;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 pub use format::{FRAME_HEADER_BYTES, HEADER_BYTES, PAYLOAD_BYTES_MAX};
 pub use reader::{Damage, DamageKind, Frame, FrameReader};
 pub use writer::{FrameWriter, PENDING_BYTES_MAX, truncate};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::format::{FRAME_HEADER_BYTES, Flaw, HEADER_BYTES, Header, find_marker};
+use super::format::{FRAME_HEADER_BYTES, Flaw, HEADER_BYTES, Header, MARKER, find_marker};
 use crate::error::{Error, Result, corrupt};
 use crate::format::Format;
 
@@ -82,7 +82,10 @@ pub struct FrameReader<'a> {
     header: Header,
     at: usize,
     torn_at: Option<usize>,
-    search_bytes_left: u64,
+    /// Where the zeros start that end the file; known once a search found no frame up to the end. So a chain of
+    /// damaged frames is searched once, not once for each.
+    tail_zeros_at: Option<usize>,
+    pub(super) search_bytes_left: u64,
 }
 
 impl<'a> FrameReader<'a> {
@@ -99,6 +102,7 @@ impl<'a> FrameReader<'a> {
             header,
             at: HEADER_BYTES as usize,
             torn_at: None,
+            tail_zeros_at: None,
             search_bytes_left: SEARCH_HASHED_BYTES_MAX,
         })
     }
@@ -126,7 +130,7 @@ impl<'a> FrameReader<'a> {
         let mut reason = flaw.to_string();
         let (end, kind) = match self.next_frame_after(start) {
             Search::Found(next) => (next, DamageKind::Damaged),
-            Search::None => judge_tail(self.header, self.file, start, flaw),
+            Search::None { zeros_at } => judge_tail(self.header, self.file, start, flaw, zeros_at),
             Search::GivenUp => {
                 reason.push_str("; too many false markers behind it, the search was given up");
                 (self.file.len(), DamageKind::Damaged)
@@ -145,6 +149,9 @@ impl<'a> FrameReader<'a> {
     }
 
     fn next_frame_after(&mut self, start: usize) -> Search {
+        if let Some(zeros_at) = self.tail_zeros_at {
+            return Search::None { zeros_at };
+        }
         let mut from = start + 1;
         while let Some(at) = find_marker(self.file, from) {
             let cost = Header::frame_cost(self.file, at);
@@ -157,7 +164,13 @@ impl<'a> FrameReader<'a> {
             }
             from = at + 1;
         }
-        Search::None
+        let zeros_at = self
+            .file
+            .iter()
+            .rposition(|&byte| byte != 0)
+            .map_or(0, |last| last + 1);
+        self.tail_zeros_at = Some(zeros_at);
+        Search::None { zeros_at }
     }
 }
 
@@ -181,19 +194,20 @@ impl<'a> Iterator for FrameReader<'a> {
 
 enum Search {
     Found(usize),
-    None,
+    /// No whole frame up to the end of the file, which is zero from `zeros_at` on.
+    None {
+        zeros_at: usize,
+    },
     GivenUp,
 }
 
 /// Where the damage from `start` ends, and its kind, given that no whole frame follows it.
-fn judge_tail(header: Header, file: &[u8], start: usize, flaw: Flaw) -> (usize, DamageKind) {
-    let zeros_at = file
-        .iter()
-        .rposition(|&byte| byte != 0)
-        .map_or(0, |last| last + 1);
+fn judge_tail(header: Header, file: &[u8], start: usize, flaw: Flaw, zeros_at: usize) -> (usize, DamageKind) {
     match flaw {
         Flaw::HeaderCut | Flaw::PayloadCut { .. } => (file.len(), DamageKind::Torn),
-        Flaw::NoMarker if zeros_at <= start => (file.len(), DamageKind::Torn),
+        Flaw::NoMarker if zeros_at <= start || marker_unwritten(file, start, zeros_at) => {
+            (file.len(), DamageKind::Torn)
+        }
         Flaw::NoMarker | Flaw::TooLong { .. } | Flaw::LengthWrong => (file.len(), DamageKind::Damaged),
         Flaw::Checksum { end } => {
             // The length got to the disk and the rest of the frame did not.
@@ -209,4 +223,11 @@ fn judge_tail(header: Header, file: &[u8], start: usize, flaw: Flaw) -> (usize, 
             (if torn_behind { end } else { file.len() }, DamageKind::Damaged)
         }
     }
+}
+
+/// Whether a sector boundary parts the marker at `start` into what was written and zeros.
+fn marker_unwritten(file: &[u8], start: usize, zeros_at: usize) -> bool {
+    let unwritten_at = zeros_at.next_multiple_of(SECTOR_BYTES);
+    file.get(start..unwritten_at)
+        .is_some_and(|written| MARKER.starts_with(written))
 }

@@ -78,6 +78,7 @@ impl FrameWriter {
     /// Opens the file at `path`, cuts off everything from `at_bytes` on, durably, and appends there.
     ///
     /// `at_bytes` is [`FrameReader::append_offset`], or the length that the last [`commit`](Self::commit) gave.
+    /// Drop every [`Map`](crate::Map) of the file before: what is cut off is gone from under it.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the file is shorter or its header is damaged; [`Error::WrongMagic`],
@@ -222,6 +223,8 @@ impl fmt::Debug for FrameWriter {
 }
 
 /// Cuts the file at `path` to its first `at_bytes` bytes, durably: how a torn tail is removed.
+///
+/// Drop every [`Map`](crate::Map) of the file before: what is cut off is gone from under it.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if the file is shorter; [`Error::Misuse`] if `at_bytes` lies inside the file header;
