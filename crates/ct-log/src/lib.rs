@@ -1,1 +1,36 @@
-//! (being written)
+//! Certificate Transparency entries and certificates, read tolerantly and without I/O.
+//!
+//! Bytes come in, borrowed or reused structures go out: [`Input`] recognises a file or a body and
+//! frames it into [`input::RawEntry`]s; each decodes into an [`Entry`] with the buffers of an
+//! [`input::Scratch`]; its
+//! certificate fills a [`Reading`], names first.
+//!
+//! # Invariants
+//! No bytes make it panic, and no certificate vanishes: what cannot be read is absent and noted as a
+//! [`Deviation`], and an entry that holds no certificate is an [`EntryError`] with its place.
+//!
+//! # Limits
+//! Each is a named constant or a field of [`certificate::ReadOptions`] and [`input::InputLimits`].
+
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic
+    )
+)]
+
+pub mod certificate;
+mod der;
+mod deviation;
+mod error;
+pub mod input;
+pub mod leaf;
+
+pub use certificate::{Name, Reading};
+pub use deviation::{Deviation, Deviations};
+pub use error::{Blame, EntryError, Error, Reason};
+pub use input::{Entry, Input};
