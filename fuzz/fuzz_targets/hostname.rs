@@ -36,7 +36,12 @@ fn check_host(host: &str, display: &str, repairs: Repairs) {
     let mut reversed = Vec::new();
     reverse_into(host, &mut reversed);
     assert_eq!(unreverse(&reversed), host);
-    assert!(!to_unicode(host).chars().any(char::is_control));
+    let unicode = to_unicode(host);
+    assert!(!unicode.chars().any(char::is_control));
+    let Identifier::Host(back) = read(unicode.as_bytes()) else {
+        panic!("{unicode:?} is {host:?}");
+    };
+    assert_eq!(back.host(), host);
 
     let suffixes = PublicSuffixes::shipped();
     assert!(host.ends_with(suffixes.suffix(host)));

@@ -57,18 +57,20 @@ pub(crate) fn is_invalid_a_label(label: &str) -> bool {
     label.starts_with(ACE_PREFIX) && a_label_to_unicode(label).is_none()
 }
 
-/// The U-label of an A-label, if UTS 46 accepts it.
+/// The U-label of an A-label, if UTS 46 accepts it. One that starts with `xn--` itself would not find its
+/// way back (UTS 46, validity criterion 4, which `idna` leaves out when hyphens are free).
 fn a_label_to_unicode(label: &str) -> Option<Cow<'_, str>> {
     let (unicode, result) = Uts46::new().to_unicode(label.as_bytes(), AsciiDenyList::URL, Hyphens::Allow);
-    (result.is_ok() && !unicode.is_ascii()).then_some(unicode)
+    (result.is_ok() && !unicode.is_ascii() && !unicode.starts_with(ACE_PREFIX)).then_some(unicode)
 }
 
 /// The Unicode spelling of a canonical host, for people.
 ///
 /// An A-label stays as it is if UTS 46 refuses it, or if its Unicode form holds a character that shows
-/// as nothing or that looks like `/`, `.`, `:` or another mark that ends a host. UTS 46 itself refuses
-/// control and bidirectional characters. If the labels together break the Bidi rule (RFC 5893), as
-/// digits beside a right-to-left label do, the whole host stays in A-labels.
+/// as nothing or that fonts draw like `/`, `.`, `:`, `?` or `%`. UTS 46 itself refuses control and
+/// bidirectional characters. If the labels together break the Bidi rule (RFC 5893), as
+/// digits beside a right-to-left label do, or are longer than [`HOST_BYTES_MAX`], the whole host stays in
+/// A-labels. [`crate::read`] of the answer gives the host again.
 ///
 /// Look-alike letters of other scripts are shown: to warn of them is not the job of a spelling. Never use
 /// the answer as a key.
@@ -82,7 +84,7 @@ pub fn to_unicode(host: &str) -> Cow<'_, str> {
         .map(|label| shown(label).unwrap_or(Cow::Borrowed(label)))
         .collect();
     let unicode = labels.join(".");
-    if unicode.is_ascii() || breaks_bidi_rule(&unicode) {
+    if unicode.is_ascii() || unicode.len() > HOST_BYTES_MAX || breaks_bidi_rule(&unicode) {
         Cow::Borrowed(host)
     } else {
         Cow::Owned(unicode)
@@ -94,65 +96,17 @@ fn shown(label: &str) -> Option<Cow<'_, str>> {
         .starts_with(ACE_PREFIX)
         .then(|| a_label_to_unicode(label))??;
     // UTS 46 lets a joiner pass only where it changes the shape of its neighbours.
-    let misleads =
-        |c| (text::is_hidden(c) && !matches!(c, '\u{200c}' | '\u{200d}')) || looks_like_a_delimiter(c);
+    let misleads = |c| {
+        (text::is_hidden(c) && !matches!(c, '\u{200c}' | '\u{200d}')) || DELIMITER_LOOK_ALIKES.contains(c)
+    };
     (!unicode.chars().any(misleads)).then_some(unicode)
 }
 
-/// What fonts draw like `/`, `.`, `:`, `?`, `#`, `@`, `%` or a space; most are on Chromium's list too.
-fn looks_like_a_delimiter(c: char) -> bool {
-    matches!(
-        c,
-        '\u{2d0}'
-            | '\u{2f8}'
-            | '\u{338}'
-            | '\u{589}'
-            | '\u{5c3}'
-            | '\u{5f4}'
-            | '\u{609}'
-            | '\u{60a}'
-            | '\u{66a}'
-            | '\u{6d4}'
-            | '\u{701}'
-            | '\u{702}'
-            | '\u{703}'
-            | '\u{704}'
-            | '\u{1735}'
-            | '\u{1803}'
-            | '\u{2010}'
-            | '\u{2013}'
-            | '\u{2015}'
-            | '\u{2027}'
-            | '\u{2039}'
-            | '\u{203a}'
-            | '\u{2041}'
-            | '\u{2044}'
-            | '\u{2052}'
-            | '\u{2215}'
-            | '\u{2236}'
-            | '\u{2571}'
-            | '\u{2572}'
-            | '\u{27cb}'
-            | '\u{27cd}'
-            | '\u{29f5}'
-            | '\u{29f8}'
-            | '\u{29f9}'
-            | '\u{2cc6}'
-            | '\u{2e4a}'
-            | '\u{2f03}'
-            | '\u{3014}'
-            | '\u{3015}'
-            | '\u{3033}'
-            | '\u{30ce}'
-            | '\u{31d3}'
-            | '\u{4e3f}'
-            | '\u{a4fd}'
-            | '\u{a4f8}'
-            | '\u{a60e}'
-            | '\u{a789}'
-            | '\u{1d15d}'
-    )
-}
+/// What fonts draw like `/`, `.`, `:`, `?` or `%`, after Chromium's list. Letters of living scripts that
+/// only resemble one, such as U+30CE, are not here: names of their languages need them.
+const DELIMITER_LOOK_ALIKES: &str = "\u{2d0}\u{2f8}\u{338}\u{589}\u{5c3}\u{609}\u{60a}\u{66a}\u{6d4}\u{701}\u{702}\u{703}\u{704}\
+    \u{1735}\u{1803}\u{2027}\u{2041}\u{2044}\u{2052}\u{2215}\u{2236}\u{2571}\u{2572}\u{27cb}\u{27cd}\u{29f5}\u{29f8}\u{29f9}\
+    \u{2cc6}\u{2e4a}\u{2f03}\u{3033}\u{31d3}\u{a4f8}\u{a4fd}\u{a60e}\u{a789}\u{1d15d}";
 
 fn breaks_bidi_rule(unicode: &str) -> bool {
     // Only labels that are not ASCII can make a name right-to-left; invalid A-labels must not decide.
@@ -185,6 +139,7 @@ mod tests {
         check("xn--strae-oqa.de", "straße.de");
         check("xn--g6h.net", "♥.net");
         check("xn--mgba3gch31f060k.com", "نامه\u{200c}ای.com");
+        check("xn--pcks4b7a9kqd.com", "テクノロジー.com");
         check("_dmarc.xn--mller-kva.de", "_dmarc.müller.de");
     }
 
@@ -196,6 +151,7 @@ mod tests {
         check("xn--foo-.com", "xn--foo-.com"); // ASCII alone
         check("xn--1ug.example", "xn--1ug.example"); // a joiner without context
         check("a-xn--b.com", "a-xn--b.com");
+        check("xn--xn--5ke2uw-k0o.com", "xn--xn--5ke2uw-k0o.com"); // xn-- inside xn--
     }
 
     #[test]

@@ -411,6 +411,10 @@ fn assert_invariants(raw: &[u8]) {
             assert_is_stable(&name);
             let unicode = crate::to_unicode(host);
             assert!(!unicode.chars().any(char::is_control), "{unicode:?}");
+            let Identifier::Host(back) = read(unicode.as_bytes()) else {
+                panic!("{unicode:?} is no host")
+            };
+            assert_eq!(back.host(), host, "the way back from {unicode:?}");
         }
         Identifier::Ip(address) => assert_eq!(read(address.to_string().as_bytes()), Identifier::Ip(address)),
         Identifier::Email(text) => {

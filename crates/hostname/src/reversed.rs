@@ -7,16 +7,13 @@
 
 /// Appends the labels of `host` to `out` in reverse order: `www.example.com` gives `com.example.www`.
 pub fn reverse_into(host: &str, out: &mut Vec<u8>) {
-    out.reserve(host.len());
-    let mut rest = host.as_bytes();
-    while let Some((before, label)) =
-        memchr::memrchr(b'.', rest).and_then(|dot| rest.get(..dot).zip(rest.get(dot + 1..)))
-    {
-        out.extend_from_slice(label);
+    out.reserve(host.len() + 1);
+    for label in host.as_bytes().rsplit(|&byte| byte == b'.') {
+        // Labels are short: a loop over their bytes beats a call of memcpy.
+        out.extend(label.iter().copied());
         out.push(b'.');
-        rest = before;
     }
-    out.extend_from_slice(rest);
+    out.pop();
 }
 
 /// The host of a reversed key: `com.example.www` gives `www.example.com`.

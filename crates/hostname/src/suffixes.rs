@@ -225,13 +225,24 @@ impl SuffixHasher {
 }
 
 impl Hasher for SuffixHasher {
+    /// Words that may overlap cover every byte: no loop over the last few.
     fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        for word in words {
-            self.mix(u64::from_le_bytes(*word));
+        let length = bytes.len() as u64;
+        if let Some(last) = bytes.last_chunk() {
+            for word in bytes.as_chunks().0 {
+                self.mix(u64::from_le_bytes(*word));
+            }
+            self.mix(u64::from_le_bytes(*last) ^ length);
+        } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+            let halves = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+            self.mix(u64::from(halves.0) << 32 ^ u64::from(halves.1) ^ length);
+        } else {
+            self.mix(
+                bytes
+                    .iter()
+                    .fold(length, |word, &byte| word << 8 | u64::from(byte)),
+            );
         }
-        let tail = rest.iter().fold(1, |tail, &byte| tail << 8 | u64::from(byte));
-        self.mix(tail);
     }
 
     fn write_u8(&mut self, _end_of_str: u8) {
