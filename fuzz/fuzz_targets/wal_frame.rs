@@ -13,7 +13,10 @@ use tamis_durable::Disk;
 use tamis_durable::frames::{DamageKind, FRAME_HEADER_BYTES, FrameReader, FrameWriter, HEADER_BYTES};
 use tamis_durable::sealed::Format;
 
-const FORMAT: Format = Format { magic: *b"FUZZFRAM", version: 1 };
+const FORMAT: Format = Format {
+    magic: *b"FUZZFRAM",
+    version: 1,
+};
 const FRAMES_MAX: u8 = 8;
 const CHANGES_MAX: u8 = 6;
 
@@ -63,8 +66,10 @@ fuzz_target!(|script: &[u8]| {
         let range = start as usize..end as usize;
         file.get(range.clone()) == whole.get(range)
     };
-    let expected: Vec<_> = frames.iter().copied().filter(untouched).map(|(start, _)| start).collect();
-    assert_eq!(found, expected);
+    // The fuzzer sees frames as it compares, and can append one at its place: more may be found than untouched.
+    for (start, _) in frames.into_iter().filter(untouched) {
+        assert!(found.contains(&start), "the frame at {start} is lost");
+    }
 });
 
 /// Writes the frames that the script starts with; gives the file and where each frame starts and ends.
@@ -82,7 +87,11 @@ fn write(script: &mut impl Iterator<Item = u8>) -> (Vec<u8>, Vec<(u64, u64)>) {
     for _ in 0..script.next().unwrap_or(0) % FRAMES_MAX {
         // Some lengths are large enough for the frame to cross a sector.
         let length = script.next().unwrap_or(0);
-        let length = if length > 200 { usize::from(length - 200) * 40 } else { usize::from(length) };
+        let length = if length > 200 {
+            usize::from(length - 200) * 40
+        } else {
+            usize::from(length)
+        };
         let fill = script.next().unwrap_or(0);
         let mut payload: Vec<u8> = script.by_ref().take(length.min(16)).collect();
         payload.resize(length, fill);

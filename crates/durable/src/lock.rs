@@ -76,8 +76,10 @@ impl FolderLock {
 
 impl Drop for FolderLock {
     fn drop(&mut self) {
-        // So that nobody is told of a holder that is gone. The lock itself ends as the file closes.
+        // So that nobody is told of a holder that is gone.
         let _ = self.file.set_len(0);
+        // Closing is not enough: a child between its fork and its exec still has the file open.
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 
@@ -91,4 +93,19 @@ fn holder(file: &File) -> Option<u32> {
     let mut text = String::new();
     file.take(HOLDER_BYTES_MAX).read_to_string(&mut text).ok()?;
     text.trim_ascii().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_the_open_file_does_not_keep_the_lock() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let lock = FolderLock::acquire(dir.path()).expect("nobody holds it");
+        let copy = lock.file.try_clone().expect("as a fork has it");
+        drop(lock);
+        FolderLock::acquire(dir.path()).expect("released, though still open");
+        drop(copy);
+    }
 }

@@ -79,6 +79,14 @@ impl Written {
             .map(|index| (self.offsets[index], &self.payloads[index][..]))
             .collect()
     }
+
+    /// The frames whose bytes stand in `file` where they were written.
+    fn untouched_in(&self, file: &[u8]) -> Vec<(u64, &[u8])> {
+        self.expected(|index| {
+            let range = self.offsets[index] as usize..self.end(index) as usize;
+            file.get(range.clone()) == self.file.get(range)
+        })
+    }
 }
 
 struct Read<'a> {
@@ -274,19 +282,27 @@ fn a_sector_boundary_can_fall_anywhere_in_a_frame() {
 
 #[test]
 fn garbage_behind_the_frames_is_damage_and_can_be_appended_behind() {
-    let written = small();
-    let mut file = written.file.clone();
-    file.extend_from_slice(b"garbage of somebody else");
-    fs::write(written.path(), &file).expect("write");
-    assert_eq!(read(&file).damages[0].kind, DamageKind::Damaged);
+    for length in 1..20 {
+        let written = small();
+        let mut file = written.file.clone();
+        file.extend_from_slice(&b"garbage of somebody"[..length]);
+        fs::write(written.path(), &file).expect("write");
+        assert_eq!(read(&file).damages[0].kind, DamageKind::Damaged);
 
-    let mut writer = FrameWriter::open_append(&written.path(), FORMAT, file.len() as u64).expect("open");
-    writer.append(b"after").expect("append");
-    writer.commit().expect("commit");
-    let file = fs::read(written.path()).expect("read");
-    let read = read(&file);
-    assert_eq!(read.frames.last().map(|frame| frame.1), Some(&b"after"[..]));
-    assert_eq!(read.frames.len(), written.payloads.len() + 1);
+        let end = file.len() as u64;
+        let mut writer =
+            FrameWriter::open_append_on(Arc::new(Unsynced), &written.path(), FORMAT, end).expect("open");
+        writer.append(b"after").expect("append");
+        writer.commit().expect("commit");
+        let file = fs::read(written.path()).expect("read");
+        let read = read(&file);
+        assert_eq!(read.frames.last(), Some(&(end, &b"after"[..])), "{length} bytes");
+        assert_eq!(read.frames.len(), written.payloads.len() + 1);
+        assert_eq!(
+            (read.damages[0].bytes, read.damages[0].kind),
+            (length as u64, DamageKind::Damaged)
+        );
+    }
 }
 
 #[test]
@@ -494,14 +510,10 @@ proptest! {
                 *to = *from;
             }
         }
-        let same = |index: usize| {
-            let range = written.offsets[index] as usize..written.end(index) as usize;
-            file[range.clone()] == written.file[range]
-        };
-        prop_assert_eq!(read(&file).frames, written.expected(same));
+        prop_assert_eq!(read(&file).frames, written.untouched_in(&file));
     }
 
-    /// Bytes put in or taken out shift what follows, which is then lost; what stands before is not.
+    /// Bytes put in shift what follows, which is then lost; what is the same at its place is not.
     #[test]
     fn shifts_lose_only_what_follows(
         payloads in payloads(),
@@ -512,8 +524,7 @@ proptest! {
         let at = HEADER_BYTES as usize + at.index(written.file.len() - HEADER_BYTES as usize + 1);
         let mut file = written.file.clone();
         file.splice(at..at, inserted);
-        let expected = written.expected(|index| written.end(index) <= at as u64);
-        prop_assert_eq!(read(&file).frames, expected);
+        prop_assert_eq!(read(&file).frames, written.untouched_in(&file));
     }
 
     /// A write cut off by a power loss: the length is there, the content only up to some sector.
@@ -523,12 +534,8 @@ proptest! {
         let at = (512 * (1 + sector.index(written.file.len() / 512 + 1))).min(written.file.len());
         let mut file = written.file.clone();
         file[at..].fill(0);
-        let same = |index: usize| {
-            let range = written.offsets[index] as usize..written.end(index) as usize;
-            file[range.clone()] == written.file[range]
-        };
         let read = read(&file);
-        prop_assert_eq!(&read.frames, &written.expected(same));
+        prop_assert_eq!(&read.frames, &written.untouched_in(&file));
         prop_assert!(read.damages.len() <= 1);
         prop_assert!(read.damages.iter().all(|damage| damage.kind == DamageKind::Torn), "{:?}", read.damages);
     }
