@@ -17,8 +17,8 @@ rm -rf "$data"
 mkdir -p "$data"
 echo
 echo "importing 40 entries of two production logs and 256 of a staging log"
-"$TAMIS" ct import --data "$data" testdata/ct/live_ct.json
-"$TAMIS" ct import --data "$data" --log navigli2025h2 --start 0 testdata/ct/navigli2025h2_get-entries.json.gz
+"$TAMIS" ct import --data "$data" testdata/ct/rfc6962/live_ct.json
+"$TAMIS" ct import --data "$data" --log navigli2025h2 --start 0 testdata/ct/rfc6962/navigli2025h2_get-entries.json.gz
 echo
 echo "\$ tamis ct names $domain"
 "$TAMIS" ct names --data "$data" "$domain"

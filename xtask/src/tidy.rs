@@ -10,6 +10,7 @@
 mod dependencies;
 mod edges;
 mod formats;
+mod fuzz_targets;
 mod headers;
 mod leftovers;
 mod machine_paths;
@@ -61,6 +62,7 @@ pub(crate) fn run() -> Result<Vec<Finding>> {
     findings.extend(unsafe_code::check(&tree));
     findings.extend(module_names::check(&tree));
     findings.extend(formats::check(&tree));
+    findings.extend(fuzz_targets::check(&tree));
     findings.extend(leftovers::check(&tree));
     findings.extend(dependencies::check(&tree));
     findings.extend(testdata::check(&tree));

@@ -3,7 +3,7 @@
 //! A document `docs/formats/NAME.md` holds, once per magic, the line
 //! ``Magic: `XXXXXXXX`, version N`` followed by ``Code: crates/…``. The code named must hold
 //! `b"XXXXXXXX"` and `VERSION: u32 = N`, and each `MAGIC: [u8; 8] = *b"…"` in a crate must stand
-//! in a document.
+//! in a document, unless it stands in tests.
 
 use super::Finding;
 use super::tree::Tree;
@@ -37,7 +37,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
             findings.extend(check_bond(tree, &file.path, &bond));
         }
     }
-    for (file, source) in tree.rust().filter(|(file, _)| file.path.starts_with("crates/")) {
+    for (file, source) in tree.rust().filter(|(file, _)| is_shipped(&file.path)) {
         for (line, magic) in magics_of(&file.text, &source.code) {
             if !documented.contains(magic) {
                 findings.push(Finding::new(
@@ -49,6 +49,10 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+fn is_shipped(path: &str) -> bool {
+    path.starts_with("crates/") && !path.contains("/tests/") && !path.ends_with("/tests.rs")
 }
 
 fn check_bond(tree: &Tree, document: &str, bond: &Bond<'_>) -> Option<Finding> {
@@ -165,6 +169,11 @@ mod tests {
             "//! F.\nconst VERSION: u32 = 1;\n",
             &["holds no b\"TAMISWAL\""],
         );
+    }
+
+    #[test]
+    fn a_magic_of_a_test_needs_no_document() {
+        assert_eq!(check(&Tree::of(&[("crates/d/tests/it/main.rs", CODE)])), []);
     }
 
     #[test]

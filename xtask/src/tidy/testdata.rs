@@ -4,7 +4,7 @@ use super::Finding;
 use super::tree::Tree;
 use std::collections::BTreeMap;
 
-const FILE_BYTES_MAX: u64 = 1_000_000;
+const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Larger files that earn their place, with the reason.
 const LARGE_FILES: &[(&str, &str)] = &[];
 
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn large_files_are_found() {
         let readme = File::new("testdata/ct/README.md", b"Origin: x. Licence: MIT.");
-        let large = File::new("testdata/ct/large.bin", &vec![0xff; 1_000_001]);
+        let large = File::new("testdata/ct/large.bin", &vec![0xff; (1 << 20) + 1]);
         let found = check(&Tree {
             files: vec![readme, large],
         });
