@@ -152,3 +152,69 @@ impl Drop for TempFile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use std::sync::Mutex;
+
+    /// Notes each sync and what was published when it came; fails the one with a given number.
+    struct Watched<'a> {
+        path: &'a Path,
+        fails_at: usize,
+        syncs: Mutex<Vec<(&'static str, Vec<u8>)>>,
+    }
+
+    impl Disk for Watched<'_> {
+        fn sync_all(&self, file: &File) -> io::Result<()> {
+            let what = if file.metadata()?.is_dir() {
+                "folder"
+            } else {
+                "file"
+            };
+            let mut syncs = self.syncs.lock().expect("no test thread panicked");
+            syncs.push((what, fs::read(self.path)?));
+            if syncs.len() == self.fails_at {
+                Err(io::Error::other("injected"))
+            } else {
+                Ok(())
+            }
+        }
+    }
+
+    /// Publishes "new" over "old"; gives the syncs, the action that failed, and what is there afterwards.
+    #[track_caller]
+    fn check(fails_at: usize, syncs: &[(&str, &str)], failed: Option<&str>, left: &str) {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("file");
+        fs::write(&path, "old").expect("write");
+        let disk = Watched {
+            path: &path,
+            fails_at,
+            syncs: Mutex::default(),
+        };
+        let action = match publish_on(&disk, &path, &[b"ne", b"w"]) {
+            Err(Error::Io { action, .. }) => Some(action),
+            _ => None,
+        };
+        assert_eq!(action, failed);
+        let seen = disk.syncs.lock().expect("no test thread panicked");
+        let seen: Vec<_> = seen
+            .iter()
+            .map(|(what, content)| (*what, str::from_utf8(content)))
+            .collect();
+        let expected: Vec<_> = syncs.iter().map(|&(what, content)| (what, Ok(content))).collect();
+        assert_eq!(seen, expected);
+        assert_eq!(fs::read_to_string(&path).expect("read"), left);
+        assert_eq!(fs::read_dir(dir.path()).expect("list").count(), 1);
+    }
+
+    #[test]
+    fn the_content_is_synced_before_the_rename_and_the_folder_after() {
+        let both = [("file", "old"), ("folder", "new")];
+        check(0, &both, None, "new");
+        check(1, &both[..1], Some("sync"), "old");
+        check(2, &both, Some("sync folder of"), "new");
+    }
+}

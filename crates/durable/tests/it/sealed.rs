@@ -166,6 +166,15 @@ fn the_limit_is_the_reader_s_and_exact() {
         matches!(error, Error::TooLarge { bytes, bytes_max, .. } if (bytes, bytes_max) == (length, length - 1))
     );
     sealed::read(&path, FORMAT, u64::MAX).expect("no limit");
+
+    fs::File::create(&path)
+        .and_then(|file| file.set_len(1 << 40))
+        .expect("a sparse file");
+    let error = sealed::read(&path, FORMAT, BYTES_MAX).expect_err("over the limit");
+    assert!(
+        matches!(error, Error::TooLarge { bytes, .. } if bytes == (1 << 40) - 28),
+        "{error}"
+    );
 }
 
 #[test]
