@@ -114,6 +114,12 @@ deviations! {
     CommonNamesTruncated = 35, "common-names-truncated";
     /// The certificate ends before its structure does.
     FieldsMissing = 36, "fields-missing";
+    /// The certificate holds a field that no version of certificates has.
+    UnexpectedField = 37, "unexpected-field";
+    /// The certificate or its TBSCertificate has another tag than SEQUENCE.
+    OddTag = 39, "odd-tag";
+    /// The list of names was not where it belongs and was found by its pattern.
+    SanSalvaged = 38, "san-salvaged";
 }
 
 /// A set of deviations.
@@ -144,6 +150,23 @@ impl Deviations {
     /// Adds one where `condition` holds.
     pub(crate) fn insert_if(&mut self, condition: bool, deviation: Deviation) {
         self.0 |= u64::from(condition) << deviation as u64;
+    }
+
+    /// The set of these.
+    #[must_use]
+    pub const fn of(mut deviations: &[Deviation]) -> Self {
+        let mut bits = 0;
+        while let [first, rest @ ..] = deviations {
+            bits |= 1 << *first as u64;
+            deviations = rest;
+        }
+        Self(bits)
+    }
+
+    /// Whether both hold any of the same.
+    #[must_use]
+    pub fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
     }
 
     /// Whether the set holds it.

@@ -39,7 +39,10 @@ pub(crate) fn each_attribute<'a>(
         while let Some(attribute) = attributes.next(deviations) {
             let mut parts = attribute.children();
             match (parts.next(deviations), parts.next(deviations)) {
-                (Some(kind), Some(value)) if kind.tag == der::OID => visit(kind.content, value, deviations),
+                (Some(kind), Some(value)) => {
+                    clean &= kind.tag == der::OID;
+                    visit(kind.content, value, deviations);
+                }
                 _ => clean = false,
             }
         }

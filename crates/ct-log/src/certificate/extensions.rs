@@ -8,7 +8,7 @@ use tamis_hostname::{self as hostname, Identifier, Repairs};
 use super::names::{EXACT, Kind, WILDCARD};
 use super::reading::Reading;
 use super::tbs::Tbs;
-use super::{ReadOptions, text};
+use super::{ReadOptions, salvage, text};
 use crate::der::{self, Element, Walk};
 use crate::deviation::{Deviation, Deviations};
 
@@ -22,11 +22,22 @@ pub(crate) const SCT_LIST: &[u8] = &[0x2b, 6, 1, 4, 1, 0xd6, 0x79, 2, 4, 2];
 /// 1.3.6.1.4.1.311.20.2.3: the user principal name in an otherName.
 const PRINCIPAL_NAME: &[u8] = &[0x2b, 6, 1, 4, 1, 0x82, 0x37, 20, 2, 3];
 
-const OTHER_NAME: u8 = 0xa0;
-const EMAIL: u8 = 0x81;
-const DNS: u8 = 0x82;
-const URI: u8 = 0x86;
-const IP: u8 = 0x87;
+/// Signs that a length or a tag around the extensions is wrong.
+const STRUCTURE: Deviations = Deviations::of(&[
+    Deviation::NonMinimalLength,
+    Deviation::OverrunLength,
+    Deviation::TrailingBytes,
+    Deviation::ExtensionUnreadable,
+    Deviation::FieldsMissing,
+    Deviation::UnexpectedField,
+]);
+
+// Numbers of the choices of GeneralName.
+const OTHER_NAME: u8 = 0;
+const EMAIL: u8 = 1;
+const DNS: u8 = 2;
+const URI: u8 = 6;
+const IP: u8 = 7;
 
 /// One extension.
 #[derive(Clone, Copy, Debug)]
@@ -38,15 +49,21 @@ pub(crate) struct Extension<'a> {
 }
 
 impl<'a> Extension<'a> {
+    /// Takes the parts by their places; wrong tags are noted and do no harm.
+    #[inline]
     pub(crate) fn of(element: Element<'a>, deviations: &mut Deviations) -> Option<Self> {
         let mut parts = element.children();
-        let oid = parts.next_if(der::OID, deviations)?;
+        let oid = parts.next(deviations)?;
         let mut value = parts.next(deviations)?;
-        if value.tag == der::BOOLEAN {
+        let mut odd = false;
+        if value.tag != der::OCTET_STRING && !parts.rest().is_empty() {
+            odd = value.tag != der::BOOLEAN;
             value = parts.next(deviations)?;
         }
-        let fits = value.tag == der::OCTET_STRING && element.is_sequence();
-        fits.then_some(Self {
+        odd |= oid.tag != der::OID || value.tag != der::OCTET_STRING;
+        odd |= !element.is_sequence() || !parts.rest().is_empty();
+        deviations.insert_if(odd, Deviation::ExtensionUnreadable);
+        Some(Self {
             oid: oid.content,
             value: value.content,
             raw: element.raw,
@@ -59,15 +76,13 @@ impl<'a> Extension<'a> {
     }
 }
 
-/// The walk over the list within `[3]`.
-pub(crate) fn list<'a>(tbs: &Tbs<'a>, deviations: &mut Deviations) -> Option<Walk<'a>> {
+/// The walk over the list within `[3]`, and what stands behind the list.
+pub(crate) fn list<'a>(tbs: &Tbs<'a>, deviations: &mut Deviations) -> Option<(Walk<'a>, &'a [u8])> {
     let mut wrapped = tbs.extensions?.children();
-    let list = wrapped.next_if(der::SEQUENCE, deviations);
-    deviations.insert_if(
-        list.is_none() || !wrapped.rest().is_empty(),
-        Deviation::ExtensionUnreadable,
-    );
-    Some(list.map_or(wrapped, |list| list.children()))
+    let list = wrapped.next(deviations);
+    let whole = list.is_some_and(|list| list.is_sequence()) && wrapped.rest().is_empty();
+    deviations.insert_if(!whole, Deviation::ExtensionUnreadable);
+    Some((list?.children(), wrapped.rest()))
 }
 
 /// What the extensions say besides names.
@@ -90,7 +105,7 @@ pub(crate) fn read<'a>(
     keep(tbs.issuer.map_or(&[][..], |issuer| issuer.raw));
     keep(tbs.after_issuer);
     let mut seen = Seen::default();
-    if let Some(mut walk) = list(tbs, &mut deviations) {
+    if let Some((mut walk, behind)) = list(tbs, &mut deviations) {
         let mut run = walk.rest();
         loop {
             let at = walk.rest();
@@ -116,9 +131,13 @@ pub(crate) fn read<'a>(
         }
         deviations.insert_if(!walk.rest().is_empty(), Deviation::ExtensionUnreadable);
         keep(run);
+        keep(behind);
     }
     keep(tbs.tail);
     reading.deviations = reading.deviations | deviations;
+    if reading.deviations.intersects(STRUCTURE) {
+        salvage::alternative_names(tbs.whole, options, reading);
+    }
     found
 }
 
@@ -157,14 +176,23 @@ impl<'a> Seen<'a> {
 pub(crate) fn subject_alternative_names(value: &[u8], options: &ReadOptions, reading: &mut Reading) {
     let mut deviations = Deviations::NONE;
     let mut outer = Walk::new(value);
-    let Some(names) = outer.next_if(der::SEQUENCE, &mut deviations) else {
+    let Some(names) = outer.next(&mut deviations) else {
         reading.deviations.insert(Deviation::SanUnreadable);
         return;
     };
-    deviations.insert_if(!outer.rest().is_empty(), Deviation::SanUnreadable);
+    let whole = names.is_sequence() && outer.rest().is_empty();
+    deviations.insert_if(!whole, Deviation::SanUnreadable);
     let mut names = names.children();
-    while let Some(name) = names.next(&mut deviations) {
-        general_name(name, options, reading, &mut deviations);
+    loop {
+        let mut own = Deviations::NONE;
+        let Some(name) = names.next(&mut own) else { break };
+        if own.contains(Deviation::OverrunLength) {
+            // The start of a name is no name: `www.exam` is not what was certified.
+            reading.add(Kind::Other, 0, &text::utf8_or_latin1(name.content), options);
+        } else {
+            general_name(name, options, reading, &mut own);
+        }
+        deviations = deviations | own;
     }
     deviations.insert_if(!names.rest().is_empty(), Deviation::SanUnreadable);
     reading.deviations = reading.deviations | deviations;
@@ -178,7 +206,9 @@ fn general_name(
 ) {
     let content = name.content;
     deviations.insert_if(content.is_empty(), Deviation::NameEmpty);
-    match name.tag {
+    // Every choice is of the context class; a name of another class still is what its number says.
+    deviations.insert_if(name.tag & 0xc0 != 0x80, Deviation::SanUnreadable);
+    match name.tag & 0x1f {
         DNS | EMAIL | URI | IP if content.is_empty() => reading.skipped_names += 1,
         DNS => dns_name(content, options, reading, deviations),
         EMAIL => match hostname::read(content) {
@@ -243,7 +273,7 @@ fn principal_name<'a>(content: &'a [u8], deviations: &mut Deviations) -> Option<
     if kind.content != PRINCIPAL_NAME {
         return None;
     }
-    parts.next_if(OTHER_NAME, deviations)?.children().next(deviations)
+    parts.next_if(0xa0, deviations)?.children().next(deviations)
 }
 
 /// Takes the earliest of the embedded timestamps.

@@ -72,7 +72,7 @@ impl<'a> Signer<'a> {
         }
         let mut authority_key = None;
         let mut signs_precerts = false;
-        let mut walk = list(&tbs, &mut deviations)?;
+        let (mut walk, _) = list(&tbs, &mut deviations)?;
         while let Some(element) = walk.next(&mut deviations) {
             let Some(extension) = Extension::of(element, &mut deviations) else {
                 continue;
@@ -113,7 +113,7 @@ pub(crate) fn through_signer(tbs: &Tbs<'_>, signer: &Signer<'_>) -> [u8; 16] {
     hash.update(signer.issuer);
     hash.update(tbs.after_issuer);
     let mut replaced = false;
-    if let Some(mut walk) = list(tbs, &mut deviations) {
+    if let Some((mut walk, behind)) = list(tbs, &mut deviations) {
         while let Some(element) = walk.next(&mut deviations) {
             match Extension::of(element, &mut deviations) {
                 Some(extension) if extension.is_log_artefact() => {}
@@ -125,6 +125,7 @@ pub(crate) fn through_signer(tbs: &Tbs<'_>, signer: &Signer<'_>) -> [u8; 16] {
             }
         }
         hash.update(walk.rest());
+        hash.update(behind);
     }
     // A log adds the identifier at the end where the precertificate has none.
     if !replaced {

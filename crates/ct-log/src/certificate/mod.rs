@@ -113,16 +113,18 @@ pub fn read_precert_entry(
     reading.clear();
     let mut deviations = reading.deviations;
     let mut outer = der::Walk::new(tbs_der);
-    let walked = outer
-        .next_if(der::SEQUENCE, &mut deviations)
+    let element = outer.next(&mut deviations);
+    deviations.insert_if(
+        !element.is_some_and(|element| element.is_sequence()),
+        Deviation::OddTag,
+    );
+    deviations.insert_if(!outer.rest().is_empty(), Deviation::TrailingBytes);
+    let walked = element
         .map(|element| Tbs::walk(element.content, &mut deviations))
         .filter(Tbs::is_plausible);
     match walked {
         Some(tbs) => {
             reading.deviations = deviations;
-            reading
-                .deviations
-                .insert_if(!outer.rest().is_empty(), Deviation::TrailingBytes);
             fill(&tbs, Submitted::Tbs, options, reading);
         }
         None => salvage_or(tbs_der, NotCertificate::Nothing, options, reading)?,

@@ -262,28 +262,27 @@ impl Reading {
     }
 
     pub(crate) fn set_issuer(&mut self, element: Option<Element<'_>>) {
-        let Some(element) = element.filter(Element::is_sequence) else {
-            self.deviations.insert(Deviation::IssuerUnreadable);
-            return;
-        };
+        let is_name = element.is_some_and(|element| element.is_sequence());
+        self.deviations.insert_if(!is_name, Deviation::IssuerUnreadable);
+        let Some(element) = element else { return };
         self.issuer = self.push_bytes(element.raw, ISSUER_BYTES_MAX);
     }
 
     pub(crate) fn set_validity(&mut self, element: Option<Element<'_>>) {
         let mut deviations = Deviations::NONE;
-        let mut dates = element
-            .filter(Element::is_sequence)
-            .map(|element| element.children());
+        let mut dates = element.map(|element| element.children());
         let mut date = |unreadable| {
             let element = dates.as_mut().and_then(|dates| dates.next(&mut deviations));
-            let moment = element.and_then(|element| match element.tag {
+            // A date whose tag has the wrong class or form is still plain to see.
+            let moment = element.and_then(|element| match element.tag & 0x1f {
                 der::UTC_TIME => time::utc(element.content),
                 der::GENERALIZED_TIME => time::generalized(element.content),
                 _ => None,
             });
+            let odd_tag = element.is_some_and(|element| element.tag & !0x1f != 0);
             deviations.insert_if(moment.is_none(), unreadable);
             deviations.insert_if(
-                moment.is_some_and(|moment| moment.odd_form),
+                moment.is_some_and(|moment| moment.odd_form || odd_tag),
                 Deviation::OddTimeForm,
             );
             moment.map(|moment| moment.unix_seconds)

@@ -10,7 +10,7 @@ use crate::der::{self, Walk};
 use crate::deviation::{Deviation, Deviations};
 
 /// Of each pattern; a real certificate has one list of names and two common names.
-const MATCHES_MAX: usize = 16;
+const MATCHES_MAX: usize = 8;
 
 /// Fills `reading` with what is found and says whether that was anything.
 pub(crate) fn read(bytes: &[u8], options: &ReadOptions, reading: &mut Reading) -> bool {
@@ -29,6 +29,17 @@ pub(crate) fn read(bytes: &[u8], options: &ReadOptions, reading: &mut Reading) -
     subject::add_names(&subject::Subject::default(), options, reading);
     reading.finish_names();
     reading.has_names() || reading.common_names().len() > 0
+}
+
+/// Reads the list of names out of a TBSCertificate whose structure is damaged around it.
+pub(crate) fn alternative_names(tbs: &[u8], options: &ReadOptions, reading: &mut Reading) {
+    let before = reading.names_total();
+    for value in values(tbs, SAN) {
+        subject_alternative_names(value, options, reading);
+    }
+    reading
+        .deviations
+        .insert_if(reading.names_total() > before, Deviation::SanSalvaged);
 }
 
 /// What follows each occurrence of an object identifier.

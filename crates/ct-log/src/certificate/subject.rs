@@ -19,10 +19,11 @@ pub(crate) struct Subject<'a> {
 /// Reads common names and organisation.
 pub(crate) fn read<'a>(subject: Option<Element<'a>>, reading: &mut Reading) -> Subject<'a> {
     let mut found = Subject::default();
-    let Some(subject) = subject.filter(Element::is_sequence) else {
-        reading.deviations.insert(Deviation::SubjectUnreadable);
-        return found;
-    };
+    let is_name = subject.is_some_and(|subject| subject.is_sequence());
+    reading
+        .deviations
+        .insert_if(!is_name, Deviation::SubjectUnreadable);
+    let Some(subject) = subject else { return found };
     let mut deviations = Deviations::NONE;
     let clean = each_attribute(subject.content, &mut deviations, |kind, value, deviations| {
         if kind == COMMON_NAME {

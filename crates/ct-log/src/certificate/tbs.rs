@@ -14,8 +14,11 @@ pub(crate) struct Tbs<'a> {
     pub(crate) issuer: Option<Element<'a>>,
     pub(crate) validity: Option<Element<'a>>,
     pub(crate) subject: Option<Element<'a>>,
+    pub(crate) key: Option<Element<'a>>,
     /// The `[3]` around the list of extensions.
     pub(crate) extensions: Option<Element<'a>>,
+    /// All of the content.
+    pub(crate) whole: &'a [u8],
     /// From the start of the content to the issuer.
     pub(crate) before_issuer: &'a [u8],
     /// From the end of the issuer to the extensions, or to the end where there are none.
@@ -51,10 +54,14 @@ const EXTENSIONS: u8 = 0xa3;
 /// The element that holds the TBSCertificate within a certificate.
 pub(crate) fn of_certificate<'a>(der: &'a [u8], deviations: &mut Deviations) -> Option<Element<'a>> {
     let mut outer = Walk::new(der);
-    let certificate = outer.next_if(der::SEQUENCE, deviations)?;
+    let certificate = outer.next(deviations)?;
     deviations.insert_if(!outer.rest().is_empty(), Deviation::TrailingBytes);
     let mut parts = certificate.children();
-    let tbs = parts.next_if(der::SEQUENCE, deviations)?;
+    let tbs = parts.next(deviations)?;
+    deviations.insert_if(
+        !certificate.is_sequence() || !tbs.is_sequence(),
+        Deviation::OddTag,
+    );
     // Algorithm and signature are all that may follow.
     let algorithm = parts.next(deviations);
     let signature = parts.next(deviations);
@@ -69,9 +76,22 @@ pub(crate) fn of_certificate<'a>(der: &'a [u8], deviations: &mut Deviations) -> 
 impl<'a> Tbs<'a> {
     /// Finds the fields in the content of a TBSCertificate.
     pub(crate) fn walk(content: &'a [u8], deviations: &mut Deviations) -> Self {
-        let mut tbs = Self::default();
+        let mut tbs = Self {
+            whole: content,
+            ..Self::default()
+        };
         let mut fields = Walk::new(content);
         tbs.version = fields.next_if(VERSION, deviations);
+        if tbs.version.is_none() && fields.rest().first() != Some(&der::INTEGER) {
+            // A version under another tag is still the number before the serial number.
+            let mut ahead = fields;
+            let first = ahead.next(&mut Deviations::default());
+            tbs.version = first.filter(|first| matches!(first.content, [der::INTEGER, 1, 0..=3]));
+            if tbs.version.is_some() {
+                deviations.insert(Deviation::OddVersion);
+                fields = ahead;
+            }
+        }
         if fields.rest().first() != Some(&der::SEQUENCE) {
             tbs.serial = fields.next(deviations);
         }
@@ -81,14 +101,19 @@ impl<'a> Tbs<'a> {
         let after_issuer = fields.rest();
         tbs.validity = fields.next(deviations);
         tbs.subject = fields.next(deviations);
-        let key = fields.next(deviations);
-        deviations.insert_if(key.is_none(), Deviation::FieldsMissing);
+        tbs.key = fields.next(deviations);
+        deviations.insert_if(tbs.key.is_none(), Deviation::FieldsMissing);
         tbs.after_issuer = after_issuer;
         loop {
             let so_far = before(after_issuer, &fields);
             let Some(field) = fields.next(deviations) else {
                 break;
             };
+            // The unique identifiers of version 2 are read over.
+            deviations.insert_if(
+                !matches!(field.tag, 0x81 | 0x82 | 0xa1 | 0xa2 | EXTENSIONS),
+                Deviation::UnexpectedField,
+            );
             if field.tag == EXTENSIONS {
                 tbs.extensions = Some(field);
                 tbs.after_issuer = so_far;
@@ -100,18 +125,18 @@ impl<'a> Tbs<'a> {
         tbs
     }
 
-    /// Whether enough of it has the right shape: names and key, or a validity that holds dates.
+    /// Whether enough of it has the right shape: a validity that holds dates, or names with something
+    /// between and behind them.
     pub(crate) fn is_plausible(&self) -> bool {
         let is_sequence = |field: Option<Element<'_>>| field.is_some_and(|field| field.tag == der::SEQUENCE);
-        let starts_with_date = |field: Element<'_>| {
+        let holds_date = |field: Element<'_>| {
             matches!(
                 field.content.first(),
                 Some(&(der::UTC_TIME | der::GENERALIZED_TIME))
             )
         };
-        let dates = is_sequence(self.validity) && self.validity.is_some_and(starts_with_date);
         let names = is_sequence(self.issuer) && is_sequence(self.validity) && is_sequence(self.subject);
-        dates || (names && self.after_issuer.len() > self.subject.map_or(0, |subject| subject.raw.len()))
+        self.validity.is_some_and(holds_date) || (names && self.key.is_some())
     }
 }
 

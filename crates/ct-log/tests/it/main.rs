@@ -1,6 +1,6 @@
 //! What the crate reads, against real data and against what other parsers read from the same bytes.
 
-//DIFF
+mod differential;
 mod expected;
 mod hostile;
 mod inputs;
