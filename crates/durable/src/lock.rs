@@ -2,7 +2,8 @@
 //!
 //! # Concurrency
 //! The lock is the kernel's (flock on the open file), so it ends with its holder however that dies, and two
-//! handles in one process exclude each other too. The file stays: removing it would let two owners lock two
+//! handles in one process exclude each other too. A drop unlocks instead of only closing, because another
+//! thread's child may still hold a copy of the descriptor until it executes its program. The file stays: removing it would let two owners lock two
 //! files of one name.
 
 use std::fs::{File, OpenOptions};
