@@ -1,1 +1,51 @@
-//! (being written)
+//! The index of names and certificates: what is known about every host name that certificates reveal.
+//!
+//! Write side: [`Batch`] (encoded observations) → [`Index`] (judge, log, memtable) → segments.
+//! Read side: [`Snapshot`] (a consistent picture) → [`query`] (pages of names and certificates).
+//! Reading order of the code: [`key`], [`record`], [`batch`], [`index`], `memtable`, `segment`,
+//! `recover`, [`query`].
+//!
+//! # Invariants
+//! - An acknowledged observation survives a crash and is there once.
+//! - Two observations of one issuance are one row per name and one certificate record, however many
+//!   logs, files and segments they came through.
+//! - Readers never block and never wait; damage to one block costs its rows and is told.
+//!
+//! # Limits
+//! It knows neither log protocols nor HTTP, and reads no environment.
+
+#![forbid(unsafe_code)]
+#![warn(clippy::indexing_slicing, clippy::expect_used)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::expect_used))]
+
+pub mod batch;
+mod check;
+mod coding;
+mod commit;
+mod dictionary;
+mod error;
+mod flush;
+pub mod index;
+pub mod inspect;
+pub mod key;
+mod known;
+mod manifest;
+mod memtable;
+mod merge;
+pub mod query;
+mod recover;
+pub mod record;
+mod row;
+mod segment;
+mod snapshot;
+pub mod stats;
+pub mod totals;
+mod view;
+
+pub use batch::Batch;
+pub use check::{CheckReport, check};
+pub use error::{Blame, Error, Result};
+pub use index::{Index, Options, Outcome};
+pub use manifest::LogEntry;
+pub use record::Observation;
+pub use snapshot::Snapshot;

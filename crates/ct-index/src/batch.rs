@@ -1,0 +1,86 @@
+//! A batch of observations, encoded by whoever read them (on any thread) and appended as one unit.
+//!
+//! # Invariants
+//! A batch holds records in their wire form with issuer numbers local to the batch; the writer maps
+//! them to the dictionary when it commits, so that building needs no lock.
+
+use std::collections::HashMap;
+
+use crate::key::Identifier;
+use crate::record::{NAMES_MAX, NameBits, Observation, put_names, put_observation};
+
+/// Leaves of one log that a batch covers: `start <= index < end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogRange {
+    /// Number of the log.
+    pub log: u16,
+    /// First leaf.
+    pub start: u64,
+    /// First leaf behind.
+    pub end: u64,
+}
+
+/// Observations on their way into the index.
+#[derive(Debug, Default)]
+pub struct Batch {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) ends: Vec<u32>,
+    pub(crate) issuers: Vec<Box<str>>,
+    pub(crate) covers: Vec<LogRange>,
+    issuer_numbers: HashMap<Box<str>, u32>,
+    key: Vec<u8>,
+}
+
+/// A batch is closed when it holds this many bytes; offsets stay below 32 bits.
+pub const BATCH_BYTES_MAX: usize = 64 << 20;
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Number of observations.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True when nothing was pushed.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Encoded size in bytes; append the batch before it passes [`BATCH_BYTES_MAX`].
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Adds one observation with the common names of its subject and all its names.
+    pub fn push<'n>(
+        &mut self,
+        seen: &Observation<'_>,
+        common_names: &[&str],
+        names: impl ExactSizeIterator<Item = (Identifier<'n>, NameBits)>,
+    ) {
+        let issuer = self.issuer_number(seen.issuer);
+        put_observation(&mut self.bytes, seen, issuer, common_names, false);
+        put_names(&mut self.bytes, names.len().min(NAMES_MAX), names, &mut self.key);
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    /// Says which leaves of a log this batch covers, whether or not they were readable.
+    pub fn cover(&mut self, range: LogRange) {
+        self.covers.push(range);
+    }
+
+    fn issuer_number(&mut self, issuer: &str) -> u32 {
+        let issuer = crate::record::cut(issuer);
+        if let Some(&number) = self.issuer_numbers.get(issuer) {
+            return number;
+        }
+        let number = self.issuers.len() as u32;
+        self.issuers.push(issuer.into());
+        self.issuer_numbers.insert(issuer.into(), number);
+        number
+    }
+}

@@ -1,0 +1,213 @@
+//! The background thread that turns frozen memtables into segments.
+//!
+//! # Invariants
+//! Order: segment file and its fsync, issuers, manifest, readers' view, then the write-ahead log files
+//! go. A crash between any two leaves a file that nobody names, or a log that is replayed.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::key::KeyRange;
+use crate::manifest::{Manifest, SegmentEntry};
+use crate::memtable::{Memtable, Run};
+use crate::merge::Merge;
+use crate::record::{CertRecord, WireRecord};
+use crate::recover::wal_path;
+use crate::row::RowCursor;
+use crate::segment::{BlockCache, Segment, SegmentWriter};
+use crate::view::{Shared, View};
+use crate::{Error, Result};
+
+/// Memtables to flush and the state that belongs to them.
+pub(crate) struct FlushJob {
+    memtables: Vec<Arc<Memtable>>,
+    /// View at the time of freezing: issuers, logs, totals and next seq that the manifest takes.
+    view: Arc<View>,
+    /// Dropped when the job is done.
+    _done: Option<SyncSender<()>>,
+}
+
+impl FlushJob {
+    pub(crate) fn of(view: &Arc<View>, memtables: Vec<Arc<Memtable>>, done: Option<SyncSender<()>>) -> Self {
+        Self { memtables, view: Arc::clone(view), _done: done }
+    }
+}
+
+/// What the flush thread owns.
+pub(crate) struct Flusher {
+    pub(crate) dir: PathBuf,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) manifest: Arc<Mutex<Manifest>>,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) now: fn() -> i64,
+    /// Files with a damaged frame: kept aside instead of removed.
+    pub(crate) damaged_wals: BTreeSet<u64>,
+}
+
+impl Flusher {
+    /// Serves jobs until the writer is gone or one fails.
+    pub(crate) fn run(&self, queue: &Receiver<FlushJob>) {
+        self.mend_meta();
+        while let Ok(job) = queue.recv() {
+            if let Err(error) = self.flush(&job) {
+                tracing::error!(%error, "flush failed; writes are refused from here on");
+                let _ = self.shared.failure.set(error.to_string());
+                return;
+            }
+        }
+    }
+
+    /// Rebuilds the meta of segments that lost it, so that they are pruned again.
+    fn mend_meta(&self) {
+        for segment in self.shared.load().segments.iter().filter(|segment| segment.meta.is_none()) {
+            let reopened = crate::segment::check::rebuild_meta(segment)
+                .and_then(|()| Segment::open(segment.path(), segment.id, &self.cache));
+            match reopened {
+                Ok(reopened) => self.shared.update(|view| {
+                    let reopened = Arc::new(reopened);
+                    for known in Arc::make_mut(&mut view.segments).iter_mut().filter(|known| known.id == reopened.id) {
+                        *known = Arc::clone(&reopened);
+                    }
+                }),
+                Err(error) => tracing::warn!(%error, "meta of a segment cannot be rebuilt; it is searched without"),
+            }
+        }
+    }
+
+    fn flush(&self, job: &FlushJob) -> Result<()> {
+        // An earlier job may have taken some of these already.
+        let live = self.shared.load();
+        let waiting = |memtable: &&Arc<Memtable>| live.memtables.iter().any(|known| known.wal == memtable.wal);
+        let memtables: Vec<Arc<Memtable>> = job.memtables.iter().filter(waiting).cloned().collect();
+        let Some(last_wal) = memtables.iter().map(|memtable| memtable.wal).max() else { return Ok(()) };
+        let id = self.manifest().next_segment;
+        let written = self.write_segment(&memtables, id)?;
+        let mut manifest = self.manifest();
+        let mut next = Manifest { first_wal: last_wal + 1, ..manifest.clone() };
+        let mut segment = None;
+        if let Some((entry, opened)) = written {
+            next.next_segment = id + 1;
+            next.segments.push(entry);
+            segment = Some(opened);
+        }
+        let new_issuers = job.view.issuers.get(next.issuers as usize..).unwrap_or(&[]);
+        next.issuers_bytes = crate::dictionary::append(&self.dir, next.issuers_bytes, next.issuers, new_issuers)?;
+        next.issuers += new_issuers.len() as u32;
+        next.next_seq = job.view.next_seq;
+        next.totals = job.view.totals.clone();
+        for log in &mut next.logs {
+            if let Some(seen) = job.view.logs.iter().find(|seen| seen.number == log.number) {
+                log.ranges.clone_from(&seen.ranges);
+            }
+        }
+        next.publish(&self.dir)?;
+        *manifest = next;
+        drop(manifest);
+        self.shared.update(|view| {
+            Arc::make_mut(&mut view.segments).extend(segment);
+            view.memtables.retain(|memtable| memtable.wal > last_wal);
+        });
+        self.remove_wals(last_wal)
+    }
+
+    fn manifest(&self) -> MutexGuard<'_, Manifest> {
+        self.manifest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes one segment of all memtables, unless they are empty. No lock is held meanwhile.
+    fn write_segment(&self, memtables: &[Arc<Memtable>], id: u64) -> Result<Option<(SegmentEntry, Arc<Segment>)>> {
+        let runs: Vec<Arc<Run>> = memtables.iter().flat_map(|memtable| memtable.runs.iter().cloned()).collect();
+        let records: usize = runs.iter().map(|run| run.records()).sum();
+        if records == 0 {
+            return Ok(None);
+        }
+        let month = month_of((self.now)());
+        let folder = self.dir.join(&month);
+        if !folder.is_dir() {
+            std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+            tamis_durable::sync_dir(&self.dir)?;
+        }
+        let mut entry = SegmentEntry { id, month, bytes: 0, rows: 0, records: 0 };
+        let path = entry.path(&self.dir);
+        let mut writer = SegmentWriter::create(&path, id)?;
+        entry.rows = write_rows(&runs, &mut writer)?;
+        entry.records = write_records(&runs, &mut writer)?;
+        entry.bytes = writer.finish()?;
+        let segment = Segment::open(&path, id, &self.cache)?;
+        tracing::info!(segment = id, rows = entry.rows, records = entry.records, bytes = entry.bytes, "flushed");
+        Ok(Some((entry, Arc::new(segment))))
+    }
+
+    fn remove_wals(&self, last: u64) -> Result<()> {
+        for number in crate::recover::wal_numbers(&self.dir)? {
+            if number > last {
+                continue;
+            }
+            let path = wal_path(&self.dir, number);
+            if self.damaged_wals.contains(&number) {
+                let kept = path.with_extension("wal.damaged");
+                std::fs::hard_link(&path, &kept).map_err(Error::io("keep aside", &kept))?;
+            }
+            std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        }
+        Ok(())
+    }
+}
+
+/// The folder of a time: `2026-11`.
+pub(crate) fn month_of(seconds: i64) -> String {
+    let time = time::OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(time::OffsetDateTime::UNIX_EPOCH);
+    format!("{:04}-{:02}", time.year(), u8::from(time.month()))
+}
+
+fn write_rows(runs: &[Arc<Run>], writer: &mut SegmentWriter) -> Result<u64> {
+    let everything = KeyRange { start: Vec::new(), end: vec![u8::MAX] };
+    let cursors = runs.iter().map(|run| Box::new(run.cursor(&everything, None)) as Box<dyn RowCursor>).collect();
+    let mut merge = Merge::new(cursors);
+    let mut numbers: HashMap<(usize, u32), u32> = HashMap::new();
+    let (mut rows, mut key) = (0, Vec::new());
+    loop {
+        let Some((row_key, mut attrs, source)) = merge.next()? else { break };
+        if attrs.organization == 0 {
+            writer.row(row_key, &attrs)?;
+        } else {
+            key.clear();
+            key.extend_from_slice(row_key);
+            let number = match numbers.get(&(source, attrs.organization)) {
+                Some(&number) => number,
+                None => {
+                    let number = writer.organization(&merge.organization(source, attrs.organization)?);
+                    numbers.insert((source, attrs.organization), number);
+                    number
+                }
+            };
+            attrs.organization = number;
+            writer.row(&key, &attrs)?;
+        }
+        rows += 1;
+    }
+    writer.finish_rows()?;
+    Ok(rows)
+}
+
+/// Records by issuance, copies folded into what they copy.
+fn write_records(runs: &[Arc<Run>], writer: &mut SegmentWriter) -> Result<u64> {
+    let mut all: Vec<(WireRecord<'_>, u64, u32)> = runs.iter().flat_map(|run| run.wire_records()).collect();
+    all.sort_unstable_by(|a, b| {
+        (a.0.issuance, a.0.serial, a.1).cmp(&(b.0.issuance, b.0.serial, b.1))
+    });
+    let mut written = 0;
+    let mut rest = all.into_iter().peekable();
+    while let Some((wire, seq, issuer)) = rest.next() {
+        let mut record: CertRecord = wire.to_record(seq, issuer);
+        while let Some((copy, seq, issuer)) = rest.next_if(|(next, ..)| next.issuance == wire.issuance && next.serial == wire.serial) {
+            record.fold(copy.to_record(seq, issuer));
+        }
+        writer.record(&mut record)?;
+        written += 1;
+    }
+    Ok(written)
+}
+

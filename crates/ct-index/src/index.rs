@@ -1,0 +1,489 @@
+//! The index of one folder and its only writer.
+//!
+//! # Concurrency
+//! One [`Index`] owns a folder (lock file). [`Index::append`] may be called from many threads; they take
+//! turns. A background thread turns frozen memtables into segments. Readers never wait for either.
+//!
+//! # Invariants
+//! What [`Index::commit`] acknowledged survives a crash, once. A batch is judged, numbered, logged and
+//! made visible in one order: the order of the write-ahead log.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tamis_durable::FolderLock;
+use tamis_durable::frames::FrameWriter;
+
+use crate::batch::Batch;
+use crate::coding::Reader;
+use crate::commit::CommitHead;
+use crate::flush::{FlushJob, Flusher};
+use crate::known::{KnownIssuances, Verdict};
+use crate::manifest::{self, LogEntry, Manifest};
+use crate::memtable::{Memtable, Run};
+use crate::record::{CertificateKind, WireRecord, put_copy};
+use crate::recover::{self, Loaded, WAL_FORMAT, wal_path};
+use crate::segment::BlockCache;
+use crate::snapshot::Snapshot;
+use crate::totals::Totals;
+use crate::view::{Shared, View};
+use crate::{Error, Result};
+
+/// Settings of an index. Libraries take values: nothing here reads the environment.
+#[derive(Clone)]
+pub struct Options {
+    /// A memtable of this many rows becomes a segment. More rows make fewer, larger segments and cost
+    /// memory (about 120 bytes each). Default 200,000.
+    pub flush_rows: usize,
+    /// Bytes of log frames that are written and synced together. Default 4 MiB.
+    pub commit_bytes: u64,
+    /// A batch waits at most this long for others before it is synced with them. Default 50 ms.
+    pub commit_interval: Duration,
+    /// Memory for decoded blocks. Default 64 MiB.
+    pub cache_bytes: usize,
+    /// The wall clock, seconds since 1970; names the month's folder.
+    pub now: fn() -> i64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            flush_rows: 200_000,
+            commit_bytes: 4 << 20,
+            commit_interval: Duration::from_millis(50),
+            cache_bytes: 64 << 20,
+            now: || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64),
+        }
+    }
+}
+
+/// Frozen memtables that may wait for the flusher; then appending waits.
+const FROZEN_MAX: usize = 4;
+
+/// What became of the observations of one batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Issuances that were not known.
+    pub new: u64,
+    /// Copies of known issuances that brought a fingerprint, a position or an earlier date.
+    pub copies: u64,
+    /// Copies that brought nothing.
+    pub duplicates: u64,
+    /// Name rows of the new issuances.
+    pub rows: u64,
+}
+
+impl std::ops::AddAssign for Outcome {
+    fn add_assign(&mut self, other: Self) {
+        self.new += other.new;
+        self.copies += other.copies;
+        self.duplicates += other.duplicates;
+        self.rows += other.rows;
+    }
+}
+
+/// The owner of a folder.
+pub struct Index {
+    dir: PathBuf,
+    options: Options,
+    shared: Arc<Shared>,
+    manifest: Arc<Mutex<Manifest>>,
+    writer: Mutex<Writer>,
+    flusher: Mutex<Option<JoinHandle<()>>>,
+    _lock: FolderLock,
+}
+
+struct Writer {
+    wal: FrameWriter,
+    known: KnownIssuances,
+    issuer_numbers: HashMap<Box<str>, u32>,
+    active: Memtable,
+    /// Logged but not yet synced, with what it adds.
+    pending: Vec<(Run, CommitHead)>,
+    oldest_pending: Option<Instant>,
+    next_seq: u64,
+    jobs: Option<SyncSender<FlushJob>>,
+}
+
+impl Index {
+    /// Opens or makes the index of a folder and becomes its owner.
+    pub fn open(dir: &Path, options: Options) -> Result<Self> {
+        std::fs::create_dir_all(recover::wal_dir(dir)).map_err(Error::io("create", dir))?;
+        let lock = FolderLock::acquire(dir)?;
+        let cache = BlockCache::new(options.cache_bytes);
+        let loaded = match recover::load(dir, &cache)? {
+            Some(loaded) => loaded,
+            None => {
+                Manifest { first_wal: 1, next_segment: 1, ..Manifest::default() }.publish(dir)?;
+                recover::load(dir, &cache)?.ok_or_else(|| Error::NoIndex { path: dir.to_owned() })?
+            }
+        };
+        remove_strangers(dir, &loaded.manifest)?;
+        Self::start(dir, options, lock, cache, loaded)
+    }
+
+    fn start(dir: &Path, options: Options, lock: FolderLock, cache: Arc<BlockCache>, loaded: Loaded) -> Result<Self> {
+        let Loaded { manifest, mut view, wals, mut known } = loaded;
+        let next_wal = wals.iter().map(|wal| wal.number + 1).max().unwrap_or(0).max(manifest.first_wal);
+        for wal in wals.iter().filter(|wal| !wal.damaged && wal.append_offset > 0) {
+            // The torn tail of a crash goes, so that it is told once and not at each opening.
+            let path = wal_path(dir, wal.number);
+            let length = std::fs::metadata(&path).map_err(Error::io("read the size of", &path))?.len();
+            if length > wal.append_offset {
+                tamis_durable::frames::truncate(&path, wal.append_offset)?;
+            }
+        }
+        let wal = FrameWriter::create(&wal_path(dir, next_wal), WAL_FORMAT, next_wal)?;
+        known.rotate(next_wal, manifest.first_wal);
+        let issuer_numbers = view.issuers.iter().zip(0..).map(|(issuer, number)| (Box::from(issuer.as_ref()), number)).collect();
+        let frozen: Vec<Arc<Memtable>> = view.memtables.clone();
+        let active = Memtable { wal: next_wal, ..Memtable::default() };
+        view.memtables.push(Arc::new(active.clone()));
+        let next_seq = view.next_seq;
+        let damaged_wals = wals.iter().filter(|wal| wal.damaged).map(|wal| wal.number).collect();
+        let shared = Shared::new(view);
+        let manifest = Arc::new(Mutex::new(manifest));
+        let (jobs, queue) = sync_channel(FROZEN_MAX);
+        let flusher = Flusher {
+            dir: dir.to_owned(),
+            shared: Arc::clone(&shared),
+            manifest: Arc::clone(&manifest),
+            cache,
+            now: options.now,
+            damaged_wals,
+        };
+        let thread = spawn_flusher(flusher, queue, dir)?;
+        let writer = Writer {
+            wal,
+            known,
+            issuer_numbers,
+            active,
+            pending: Vec::new(),
+            oldest_pending: None,
+            next_seq,
+            jobs: Some(jobs),
+        };
+        let index = Self {
+            dir: dir.to_owned(),
+            options,
+            shared,
+            manifest,
+            writer: Mutex::new(writer),
+            flusher: Mutex::new(Some(thread)),
+            _lock: lock,
+        };
+        index.settle_replayed(frozen)?;
+        Ok(index)
+    }
+
+    /// Replayed memtables that are large or damaged become segments now; the rest waits in memory and
+    /// in its file, and goes with the next flush.
+    fn settle_replayed(&self, frozen: Vec<Arc<Memtable>>) -> Result<()> {
+        let rows: usize = frozen.iter().map(|memtable| memtable.rows()).sum();
+        let many = frozen.len() > FROZEN_MAX;
+        if rows >= self.options.flush_rows / 2 || many {
+            let view = self.shared.load();
+            self.send(&mut self.lock(), FlushJob::of(&view, frozen, None))?;
+        }
+        Ok(())
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What readers see now: everything that was committed.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::of(self.shared.load())
+    }
+
+    /// The number of a log, which is registered if it is new. Number 0 is the local import.
+    pub fn register_log(&self, name: &str) -> Result<u16> {
+        let _writer = self.lock();
+        let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = self.shared.load();
+        if let Some(log) = view.logs.iter().find(|log| log.name == name) {
+            return Ok(log.number);
+        }
+        let number = view.logs.iter().map(|log| log.number).max().unwrap_or(0).checked_add(1).ok_or(Error::TooLarge {
+            what: "logs",
+            found: u64::from(u16::MAX) + 1,
+            limit: u64::from(u16::MAX),
+        })?;
+        let log = LogEntry { number, name: name.to_owned(), ranges: Vec::new() };
+        manifest.logs.push(log.clone());
+        manifest.publish(&self.dir)?;
+        self.shared.update(|view| Arc::make_mut(&mut view.logs).push(log));
+        Ok(number)
+    }
+
+    /// Judges and logs a batch. It is durable and visible after [`Self::commit`], which also happens by
+    /// itself when enough has gathered.
+    pub fn append(&self, batch: &Batch) -> Result<Outcome> {
+        if batch.is_empty() && batch.covers.is_empty() {
+            return Ok(Outcome::default());
+        }
+        let mut writer = self.lock();
+        self.check()?;
+        let outcome = writer.log(batch, &self.shared.load()).inspect_err(|error| {
+            // Records were judged that the log does not hold: going on could drop their copies.
+            let _ = self.shared.failure.set(error.to_string());
+        })?;
+        let old = writer.oldest_pending.is_some_and(|since| since.elapsed() >= self.options.commit_interval);
+        if old || writer.wal.pending_bytes() >= self.options.commit_bytes {
+            self.commit_locked(&mut writer)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Makes everything appended durable and visible.
+    pub fn commit(&self) -> Result<()> {
+        let mut writer = self.lock();
+        self.check()?;
+        self.commit_locked(&mut writer)
+    }
+
+    fn commit_locked(&self, writer: &mut Writer) -> Result<()> {
+        writer.oldest_pending = None;
+        if writer.pending.is_empty() {
+            return Ok(());
+        }
+        writer.wal.commit()?;
+        let pending = std::mem::take(&mut writer.pending);
+        let next_seq = writer.next_seq;
+        let mut heads = Vec::with_capacity(pending.len());
+        for (run, head) in pending {
+            if run.records() > 0 {
+                writer.active.push(run);
+            }
+            heads.push(head);
+        }
+        let active = Arc::new(writer.active.clone());
+        self.shared.update(|view| {
+            for head in &heads {
+                view.totals.add(&head.totals);
+                if !head.new_issuers.is_empty() {
+                    Arc::make_mut(&mut view.issuers).extend(head.new_issuers.iter().map(|issuer| Arc::from(issuer.as_ref())));
+                }
+                if !head.covers.is_empty() {
+                    manifest::cover(Arc::<Vec<LogEntry>>::make_mut(&mut view.logs), &head.covers);
+                }
+            }
+            view.next_seq = next_seq;
+            if let Some(last) = view.memtables.last_mut() {
+                *last = active;
+            }
+        });
+        if writer.active.rows() >= self.options.flush_rows {
+            self.freeze(writer, None)?;
+        }
+        Ok(())
+    }
+
+    /// Starts a new memtable and hands the full one to the flusher.
+    fn freeze(&self, writer: &mut Writer, done: Option<SyncSender<()>>) -> Result<()> {
+        let first_wal = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).first_wal;
+        let next = writer.active.wal + 1;
+        let wal = FrameWriter::create(&wal_path(&self.dir, next), WAL_FORMAT, next)?;
+        writer.wal = wal;
+        writer.known.rotate(next, first_wal);
+        writer.active = Memtable { wal: next, ..Memtable::default() };
+        let active = Arc::new(writer.active.clone());
+        // Frozen here is all that no earlier job has taken: the flusher removes what it finished, and
+        // jobs run in order, so taking a memtable twice is harmless but for the work.
+        let view = self.shared.load();
+        let frozen = view.memtables.clone();
+        self.shared.update(|view| view.memtables.push(active));
+        self.send(writer, FlushJob::of(&view, frozen, done))
+    }
+
+    fn send(&self, writer: &mut Writer, job: FlushJob) -> Result<()> {
+        let sent = writer.jobs.as_ref().map(|jobs| jobs.send(job));
+        if matches!(sent, Some(Ok(()))) {
+            return Ok(());
+        }
+        self.check()?;
+        Err(Error::Refusing { reason: "the flusher is gone".to_owned() })
+    }
+
+    /// Commits, turns everything into segments and waits for it.
+    pub fn flush(&self) -> Result<()> {
+        let waiting = {
+            let mut writer = self.lock();
+            self.check()?;
+            self.commit_locked(&mut writer)?;
+            let (done, waiting) = sync_channel(1);
+            self.freeze(&mut writer, Some(done))?;
+            waiting
+        };
+        // The flusher drops the sender when it stops, done or failed.
+        let _ = waiting.recv();
+        self.check()
+    }
+
+    /// Commits, flushes what is worth a segment, and ends the background thread.
+    pub fn close(self) -> Result<()> {
+        self.commit()?;
+        if self.shared.load().memtable_rows() >= self.options.flush_rows / 10 {
+            self.flush()?;
+        }
+        self.stop();
+        self.check()
+    }
+
+    fn stop(&self) {
+        self.lock().jobs = None;
+        let thread = self.flusher.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        match self.shared.failure.get() {
+            Some(reason) => Err(Error::Refusing { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Index {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn spawn_flusher(flusher: Flusher, queue: Receiver<FlushJob>, dir: &Path) -> Result<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name("tamis-flush".to_owned())
+        .spawn(move || flusher.run(&queue))
+        .map_err(Error::io("start the flush thread of", dir))
+}
+
+/// Segment files that no manifest names are what a crash left of a flush.
+fn remove_strangers(dir: &Path, manifest: &Manifest) -> Result<()> {
+    let entries = std::fs::read_dir(dir).map_err(Error::io("list", dir))?;
+    for month in entries.filter_map(std::result::Result::ok).filter(|entry| is_month(&entry.file_name())) {
+        let files = std::fs::read_dir(month.path()).map_err(Error::io("list", &month.path()))?;
+        for file in files.filter_map(std::result::Result::ok) {
+            let name = file.file_name();
+            let id = name.to_str().and_then(|name| name.strip_prefix("seg-")?.strip_suffix(".tamis")?.parse::<u64>().ok());
+            if id.is_some_and(|id| manifest.segments.iter().all(|known| known.id != id)) {
+                tracing::info!(file = %file.path().display(), "removing an unfinished segment");
+                std::fs::remove_file(file.path()).map_err(Error::io("remove", &file.path()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_month(name: &std::ffi::OsStr) -> bool {
+    name.to_str().is_some_and(|name| {
+        name.len() == 7 && name.bytes().enumerate().all(|(at, byte)| if at == 4 { byte == b'-' } else { byte.is_ascii_digit() })
+    })
+}
+
+impl Writer {
+    /// Judges the records of a batch and logs what they bring as one frame.
+    fn log(&mut self, batch: &Batch, view: &View) -> Result<Outcome> {
+        let mut head = CommitHead { first_seq: self.next_seq, covers: batch.covers.clone(), ..CommitHead::default() };
+        self.map_issuers(batch, &mut head)?;
+        let mut records = Vec::with_capacity(batch.bytes.len());
+        let mut outcome = Outcome::default();
+        let mut start = 0;
+        for &end in &batch.ends {
+            let bytes = batch.bytes.get(start..end as usize).unwrap_or(&[]);
+            start = end as usize;
+            let Ok(wire) = WireRecord::read(&mut Reader::new(bytes)) else { continue };
+            match self.known.judge(&wire, || view.stored(wire.issuance, wire.serial))? {
+                Verdict::New => {
+                    records.extend_from_slice(bytes);
+                    head.records += 1;
+                    outcome.new += 1;
+                    outcome.rows += wire.names_count as u64;
+                    count_new(&mut head.totals, &wire);
+                }
+                Verdict::Copy(novelty) if novelty.is_nothing() => outcome.duplicates += 1,
+                Verdict::Copy(novelty) => {
+                    if novelty.earlier {
+                        // Rows carry the earliest date: they are written again and fold.
+                        records.extend_from_slice(bytes);
+                    } else {
+                        put_copy(&mut records, &wire, &novelty.fingerprints, &novelty.positions);
+                    }
+                    head.records += 1;
+                    outcome.copies += 1;
+                    head.totals.certificates += novelty.fingerprints.len() as u64;
+                    head.totals.precertificates += precertificates(novelty.fingerprints.iter());
+                    head.totals.positions += novelty.positions.len() as u64;
+                }
+            }
+        }
+        self.log_frame(head, &records)?;
+        Ok(outcome)
+    }
+
+    fn log_frame(&mut self, head: CommitHead, records: &[u8]) -> Result<()> {
+        if head.records == 0 && head.covers.is_empty() && head.new_issuers.is_empty() {
+            return Ok(());
+        }
+        let mut payload = Vec::with_capacity(records.len() + 256);
+        head.encode_into(&mut payload);
+        let start = payload.len();
+        payload.extend_from_slice(records);
+        self.wal.append(&payload)?;
+        let issuers = &head.issuers;
+        let issuer_of = |number: u64| issuers.get(number as usize).copied().unwrap_or(u32::MAX);
+        let run = Run::build(payload, start, head.first_seq, issuer_of)
+            .map_err(|malformed| Error::BadQuery(format!("a batch does not decode: {}", malformed.0)))?;
+        self.next_seq += head.records;
+        self.pending.push((run, head));
+        self.oldest_pending.get_or_insert_with(Instant::now);
+        Ok(())
+    }
+
+    /// Numbers the issuers of a batch; new ones travel in the frame.
+    fn map_issuers(&mut self, batch: &Batch, head: &mut CommitHead) -> Result<()> {
+        head.first_issuer = self.issuer_numbers.len() as u32;
+        for issuer in &batch.issuers {
+            let number = match self.issuer_numbers.get(issuer) {
+                Some(&number) => number,
+                None => {
+                    let number = self.issuer_numbers.len() as u32;
+                    if number >= crate::dictionary::ISSUERS_MAX {
+                        let limit = u64::from(crate::dictionary::ISSUERS_MAX);
+                        return Err(Error::TooLarge { what: "issuers", found: limit + 1, limit });
+                    }
+                    head.new_issuers.push(issuer.clone());
+                    self.issuer_numbers.insert(issuer.clone(), number);
+                    number
+                }
+            };
+            head.issuers.push(number);
+        }
+        Ok(())
+    }
+}
+
+fn count_new(totals: &mut Totals, wire: &WireRecord<'_>) {
+    totals.issuances += 1;
+    totals.certificates += wire.fingerprints().count() as u64;
+    totals.positions += wire.positions().count() as u64;
+    totals.name_rows += wire.names_count as u64;
+    totals.count_deviations(wire.deviations);
+    let prints: Vec<_> = wire.fingerprints().collect();
+    totals.precertificates += precertificates(prints.iter());
+}
+
+fn precertificates<'a>(prints: impl Iterator<Item = &'a crate::record::Fingerprint>) -> u64 {
+    prints.filter(|print| print.kind == CertificateKind::Precertificate).count() as u64
+}

@@ -1,0 +1,180 @@
+//! The manifest: which files make up the index, and the counters that go with them.
+//!
+//! # Format
+//! A sealed file (`docs/formats/sealed.md`) with JSON inside, see `docs/formats/manifest.md`. Two
+//! copies are published one after the other, so that damage to one loses nothing.
+//!
+//! # Invariants
+//! What the manifest does not name does not exist; recovery is manifest plus write-ahead log.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tamis_durable::sealed;
+
+use crate::batch::LogRange;
+use crate::totals::Totals;
+use crate::{Error, Result};
+
+/// Magic of the sealed file.
+pub(crate) const MAGIC: [u8; 8] = *b"TAMISMAN";
+/// Version of the format.
+pub(crate) const VERSION: u32 = 1;
+const FORMAT: sealed::Format = sealed::Format { magic: MAGIC, version: VERSION };
+/// A manifest with a hundred thousand segments stays below this.
+const BYTES_MAX: u64 = 256 << 20;
+/// Both copies, the first read first.
+pub(crate) const NAMES: [&str; 2] = ["MANIFEST", "MANIFEST.copy"];
+
+/// A live segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SegmentEntry {
+    pub(crate) id: u64,
+    /// Folder, the month of ingestion: `2026-11`.
+    pub(crate) month: String,
+    pub(crate) bytes: u64,
+    pub(crate) rows: u64,
+    pub(crate) records: u64,
+}
+
+impl SegmentEntry {
+    pub(crate) fn path(&self, dir: &Path) -> PathBuf {
+        dir.join(&self.month).join(file_name(self.id))
+    }
+}
+
+/// File name of a segment.
+pub(crate) fn file_name(id: u64) -> String {
+    format!("seg-{id:08}.tamis")
+}
+
+/// A log that entries came from. Number 0 is the local import and never listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogEntry {
+    /// Number used in record ids.
+    pub number: u16,
+    /// Name or URL given by the operator.
+    pub name: String,
+    /// Leaves read so far, as sorted, disjoint `[start, end)` pairs.
+    pub ranges: Vec<[u64; 2]>,
+}
+
+impl LogEntry {
+    /// Adds `[start, end)`, joining what touches.
+    pub(crate) fn cover(&mut self, start: u64, end: u64) {
+        if start >= end {
+            return;
+        }
+        self.ranges.push([start, end]);
+        self.ranges.sort_unstable();
+        let mut joined: Vec<[u64; 2]> = Vec::with_capacity(self.ranges.len());
+        for &[start, end] in &self.ranges {
+            match joined.last_mut() {
+                Some([_, last]) if *last >= start => *last = end.max(*last),
+                _ => joined.push([start, end]),
+            }
+        }
+        self.ranges = joined;
+    }
+}
+
+/// Adds the ranges of a commit to the logs they belong to.
+pub(crate) fn cover(logs: &mut [LogEntry], ranges: &[LogRange]) {
+    for range in ranges {
+        if let Some(log) = logs.iter_mut().find(|log| log.number == range.log) {
+            log.cover(range.start, range.end);
+        }
+    }
+}
+
+/// Everything a reader needs to find the rest.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Manifest {
+    /// Grows with each publication.
+    pub(crate) generation: u64,
+    pub(crate) segments: Vec<SegmentEntry>,
+    pub(crate) logs: Vec<LogEntry>,
+    /// Issuers in the dictionary file, and its length in bytes.
+    pub(crate) issuers: u32,
+    pub(crate) issuers_bytes: u64,
+    pub(crate) next_seq: u64,
+    pub(crate) next_segment: u64,
+    /// First write-ahead log file that is not yet in a segment.
+    pub(crate) first_wal: u64,
+    /// What the segments hold (the write-ahead log adds to it).
+    pub(crate) totals: Totals,
+}
+
+impl Manifest {
+    /// Publishes the next generation, both copies.
+    pub(crate) fn publish(&mut self, dir: &Path) -> Result<()> {
+        self.generation += 1;
+        let json = serde_json::to_vec(self).map_err(|error| Error::BadQuery(format!("encode the manifest: {error}")))?;
+        for name in NAMES {
+            sealed::publish(&dir.join(name), FORMAT, &json)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the newest readable copy; faults of the other are returned beside it. `None` when the
+    /// folder has none.
+    pub(crate) fn read(dir: &Path) -> Result<(Option<Self>, Vec<Error>)> {
+        let mut newest: Option<Self> = None;
+        let mut faults = Vec::new();
+        for name in NAMES {
+            match Self::read_copy(&dir.join(name)) {
+                Ok(manifest) => {
+                    if newest.as_ref().is_none_or(|known| known.generation < manifest.generation) {
+                        newest = Some(manifest);
+                    }
+                }
+                Err(error) if error.is_gone() => {}
+                Err(error) => faults.push(error),
+            }
+        }
+        match (newest, faults.pop()) {
+            (None, Some(fault)) => Err(fault),
+            (newest, fault) => Ok((newest, fault.into_iter().collect())),
+        }
+    }
+
+    /// Reads one copy.
+    pub(crate) fn read_copy(path: &Path) -> Result<Self> {
+        let payload = sealed::read(path, FORMAT, BYTES_MAX)?;
+        serde_json::from_slice(&payload).map_err(|error| Error::corrupt(path, 0, format!("the manifest does not parse: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_join() {
+        let mut log = LogEntry { number: 1, name: "a".to_owned(), ranges: Vec::new() };
+        for (start, end) in [(10, 20), (30, 40), (20, 25), (0, 5), (24, 31), (7, 7)] {
+            log.cover(start, end);
+        }
+        assert_eq!(log.ranges, [[0, 5], [10, 40]]);
+    }
+
+    #[test]
+    fn one_damaged_copy_is_survived_and_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut manifest = Manifest { next_seq: 7, ..Manifest::default() };
+        manifest.publish(dir.path()).unwrap();
+        let path = dir.path().join(NAMES[0]);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        let (read, faults) = Manifest::read(dir.path()).unwrap();
+        assert_eq!(read, Some(manifest));
+        assert_eq!(faults.len(), 1);
+        std::fs::remove_file(dir.path().join(NAMES[1])).unwrap();
+        assert!(Manifest::read(dir.path()).is_err(), "a damaged manifest is never an empty index");
+    }
+}

@@ -1,0 +1,267 @@
+//! The memtable: immutable sorted runs, one a batch, merged a few at a time.
+//!
+//! # Invariants
+//! A run never changes once made; readers hold it through an `Arc`. Rows of a run are sorted by key
+//! and issuance. Why not a skip list: five to eight times the cost a row, see
+//! `docs/decisions/003-memtable-of-sorted-runs.md`.
+
+use std::sync::Arc;
+
+use crate::coding::Reader;
+use crate::key::KeyRange;
+use crate::record::{CertRecord, WireRecord};
+use crate::row::{RowAttrs, RowCursor};
+
+/// Runs of similar size are merged when this many have gathered.
+const RUNS_PER_TIER: usize = 8;
+
+/// A record of a run, its fixed part decoded once.
+#[derive(Debug, Clone, Copy)]
+struct RunRecord {
+    attrs: RowAttrs,
+    offset: u32,
+}
+
+/// Where a row's key lies; the first eight key bytes decide most comparisons.
+#[derive(Debug, Clone, Copy)]
+struct RowRef {
+    prefix: u64,
+    key: u32,
+    record: u32,
+    key_bytes: u16,
+    bits: u8,
+}
+
+/// An immutable sorted run over records in their wire form.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    bytes: Vec<u8>,
+    records: Vec<RunRecord>,
+    rows: Vec<RowRef>,
+}
+
+impl Run {
+    /// Builds a run of records that lie back to back in `bytes` from `start`; `issuer_of` maps
+    /// numbers of the batch to the dictionary.
+    pub(crate) fn build(
+        bytes: Vec<u8>,
+        start: usize,
+        first_seq: u64,
+        issuer_of: impl Fn(u64) -> u32,
+    ) -> Result<Self, crate::coding::Malformed> {
+        let mut run = Self::default();
+        let base = bytes.as_ptr() as usize;
+        let mut reader = Reader::new(bytes.get(start..).unwrap_or(&[]));
+        let mut seq = first_seq;
+        while !reader.is_empty() {
+            let offset = (bytes.len() - reader.remaining()) as u32;
+            let record = WireRecord::read(&mut reader)?;
+            let number = run.records.len() as u32;
+            run.records.push(RunRecord { attrs: attrs_of(&record, seq, issuer_of(record.issuer), number), offset });
+            for (key, bits) in record.names() {
+                run.rows.push(RowRef {
+                    prefix: prefix_of(key),
+                    key: (key.as_ptr() as usize - base) as u32,
+                    record: number,
+                    key_bytes: key.len() as u16,
+                    bits,
+                });
+            }
+            seq += 1;
+        }
+        run.bytes = bytes;
+        run.sort();
+        Ok(run)
+    }
+
+    /// One run of several; the inputs stay for their readers.
+    pub(crate) fn merge(runs: &[Arc<Self>]) -> Self {
+        let mut merged = Self::default();
+        merged.bytes.reserve_exact(runs.iter().map(|run| run.bytes.len()).sum());
+        merged.rows.reserve_exact(runs.iter().map(|run| run.rows.len()).sum());
+        for run in runs {
+            let byte_base = merged.bytes.len() as u32;
+            let record_base = merged.records.len() as u32;
+            merged.bytes.extend_from_slice(&run.bytes);
+            merged.records.extend(run.records.iter().map(|record| {
+                let mut moved = *record;
+                moved.offset += byte_base;
+                if moved.attrs.organization != 0 {
+                    moved.attrs.organization += record_base;
+                }
+                moved
+            }));
+            merged.rows.extend(run.rows.iter().map(|row| RowRef {
+                key: row.key + byte_base,
+                record: row.record + record_base,
+                ..*row
+            }));
+        }
+        merged.sort();
+        merged
+    }
+
+    /// A stable merge sort: it finds the sorted stretches of merged runs by itself.
+    fn sort(&mut self) {
+        let Self { bytes, records, rows } = self;
+        let key_of = |row: &RowRef| key_at(bytes, row);
+        let issuance_of = |row: &RowRef| records.get(row.record as usize).map(|record| record.attrs.issuance);
+        rows.sort_by(|a, b| {
+            a.prefix
+                .cmp(&b.prefix)
+                .then_with(|| key_of(a).cmp(key_of(b)))
+                .then_with(|| issuance_of(a).cmp(&issuance_of(b)))
+        });
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn records(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Bytes held in memory, about.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.len() + self.records.len() * size_of::<RunRecord>() + self.rows.len() * size_of::<RowRef>()
+    }
+
+    /// Every record with its number in the dictionary and its seq, in order of arrival.
+    pub(crate) fn wire_records(&self) -> impl Iterator<Item = (WireRecord<'_>, u64, u32)> {
+        self.records.iter().filter_map(|record| {
+            let wire = self.wire_at(record.offset)?;
+            Some((wire, record.attrs.seq, record.attrs.issuer))
+        })
+    }
+
+    fn wire_at(&self, offset: u32) -> Option<WireRecord<'_>> {
+        WireRecord::read(&mut Reader::new(self.bytes.get(offset as usize..)?)).ok()
+    }
+
+    /// The records that `wanted` accepts by their fixed part and wire form.
+    pub(crate) fn find(&self, wanted: impl Fn(&WireRecord<'_>, u64) -> bool) -> Vec<CertRecord> {
+        self.wire_records()
+            .filter(|(wire, seq, _)| wanted(wire, *seq))
+            .map(|(wire, seq, issuer)| wire.to_record(seq, issuer))
+            .collect()
+    }
+
+    /// Records of one issuance; cheap, since only the fixed parts are looked at.
+    pub(crate) fn of_issuance(&self, issuance: u64) -> Vec<CertRecord> {
+        self.records
+            .iter()
+            .filter(|record| record.attrs.issuance == issuance)
+            .filter_map(|record| Some(self.wire_at(record.offset)?.to_record(record.attrs.seq, record.attrs.issuer)))
+            .collect()
+    }
+
+    /// A cursor over the rows of a key range that lie behind `after` (key and issuance), if given.
+    pub(crate) fn cursor(self: &Arc<Self>, range: &KeyRange, after: Option<(&[u8], u64)>) -> RunCursor {
+        let start = self.rows.partition_point(|row| {
+            let key = key_at(&self.bytes, row);
+            key < range.start.as_slice() || after.is_some_and(|after| (key, self.issuance_of(row)) <= after)
+        });
+        let end = self.rows.partition_point(|row| key_at(&self.bytes, row) < range.end.as_slice());
+        let mut cursor = RunCursor { run: Arc::clone(self), at: start, end, attrs: None };
+        cursor.settle();
+        cursor
+    }
+
+    fn issuance_of(&self, row: &RowRef) -> u64 {
+        self.records.get(row.record as usize).map_or(0, |record| record.attrs.issuance)
+    }
+}
+
+fn attrs_of(record: &WireRecord<'_>, seq: u64, issuer: u32, number: u32) -> RowAttrs {
+    RowAttrs {
+        issuance: record.issuance,
+        seq,
+        first_seen: record.first_seen,
+        not_before: record.not_before,
+        not_after: record.not_after,
+        issuer,
+        organization: if record.organization.is_empty() { 0 } else { number + 1 },
+        bits: 0,
+    }
+}
+
+fn key_at<'a>(bytes: &'a [u8], row: &RowRef) -> &'a [u8] {
+    let start = row.key as usize;
+    bytes.get(start..start + usize::from(row.key_bytes)).unwrap_or(&[])
+}
+
+fn prefix_of(key: &[u8]) -> u64 {
+    let mut word = [0u8; 8];
+    let count = key.len().min(8);
+    if let (Some(to), Some(from)) = (word.get_mut(..count), key.get(..count)) {
+        to.copy_from_slice(from);
+    }
+    u64::from_be_bytes(word)
+}
+
+/// Walks the rows of a run within a range.
+pub(crate) struct RunCursor {
+    run: Arc<Run>,
+    at: usize,
+    end: usize,
+    attrs: Option<RowAttrs>,
+}
+
+impl RunCursor {
+    fn settle(&mut self) {
+        self.attrs = (self.at < self.end).then(|| self.run.rows.get(self.at)).flatten().and_then(|row| {
+            let record = self.run.records.get(row.record as usize)?;
+            Some(RowAttrs { bits: row.bits, ..record.attrs })
+        });
+    }
+}
+
+impl RowCursor for RunCursor {
+    fn row(&self) -> Option<(&[u8], &RowAttrs)> {
+        let row = self.run.rows.get(self.at)?;
+        Some((key_at(&self.run.bytes, row), self.attrs.as_ref()?))
+    }
+
+    fn advance(&mut self) -> crate::Result<()> {
+        self.at += 1;
+        self.settle();
+        Ok(())
+    }
+
+    fn organization(&self, number: u32) -> crate::Result<String> {
+        let record = self.run.records.get((number as usize).wrapping_sub(1));
+        let wire = record.and_then(|record| self.run.wire_at(record.offset));
+        Ok(wire.map(|wire| wire.organization.to_owned()).unwrap_or_default())
+    }
+}
+
+/// The runs that one write-ahead log file covers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Memtable {
+    pub(crate) runs: Vec<Arc<Run>>,
+    /// Number of the write-ahead log file that holds the same records.
+    pub(crate) wal: u64,
+}
+
+impl Memtable {
+    pub(crate) fn rows(&self) -> usize {
+        self.runs.iter().map(|run| run.rows()).sum()
+    }
+
+    /// Adds a run and merges the newest ones while enough of similar size have gathered.
+    pub(crate) fn push(&mut self, run: Run) {
+        self.runs.push(Arc::new(run));
+        while let Some(tail) = self.runs.len().checked_sub(RUNS_PER_TIER) {
+            let Some(candidates) = self.runs.get(tail..) else { return };
+            let largest = candidates.iter().map(|run| run.memory_bytes()).max().unwrap_or(0);
+            let total: usize = candidates.iter().map(|run| run.memory_bytes()).sum();
+            if largest * 2 > total || total > u32::MAX as usize / 2 {
+                return;
+            }
+            let merged = Run::merge(candidates);
+            self.runs.truncate(tail);
+            self.runs.push(Arc::new(merged));
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! Certificate records: what an observation of a certificate adds, how it travels, how two fold.
+//!
+//! # Format
+//! The wire form (write-ahead log, memtable) is described in `docs/formats/wal.md`; encode and
+//! decode live here and do no I/O.
+//!
+//! # Invariants
+//! Records of one issuance (equal issuance hash **and** equal serial) fold into one: fingerprints
+//! and positions are united, times and `seq` keep the smallest.
+
+use crate::coding::{Decoded, Malformed, Reader, put_bytes, put_varint, put_zigzag};
+use crate::key::Identifier;
+
+/// Log positions kept for one issuance.
+pub const POSITIONS_MAX: usize = 4;
+/// Fingerprints kept for one issuance (one precertificate and a final certificate are usual).
+pub const FINGERPRINTS_MAX: usize = 16;
+/// Serial bytes kept; certificates in the wild stay below 30.
+pub const SERIAL_BYTES_MAX: usize = 256;
+/// Bytes kept of an organisation or a common name.
+pub const TEXT_BYTES_MAX: usize = 1_024;
+/// Common names kept of one certificate.
+pub const COMMON_NAMES_MAX: usize = 64;
+/// Names that one record can carry; callers choose a smaller limit.
+pub const NAMES_MAX: usize = 100_000;
+
+/// Bits of a name row: the name itself, and `*.` below it.
+pub type NameBits = u8;
+/// The certificate is for the name itself.
+pub const NAME_SELF: NameBits = 1;
+/// The certificate is for `*.name`.
+pub const NAME_WILDCARD: NameBits = 2;
+
+/// The identity of an issuance: a hash over the to-be-signed certificate without poison and SCTs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Issuance(pub u64);
+
+/// What was submitted to the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CertificateKind {
+    /// A precertificate (RFC 6962 §3.1), poison included.
+    Precertificate,
+    /// A final certificate.
+    Certificate,
+}
+
+/// SHA-256 of a submitted certificate or precertificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint {
+    /// What was hashed.
+    pub kind: CertificateKind,
+    /// The hash.
+    pub sha256: [u8; 32],
+}
+
+/// Where a log holds an entry. Log number 0 is the local import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position {
+    /// Number of the log in this folder's manifest.
+    pub log: u16,
+    /// Index of the leaf (48 bits).
+    pub index: u64,
+    /// Timestamp of the entry in milliseconds since 1970.
+    pub timestamp_ms: u64,
+}
+
+impl Position {
+    /// Log number and index in one number: the record id (16 + 48 bits).
+    pub fn id(&self) -> u64 {
+        (u64::from(self.log) << 48) | (self.index & 0xffff_ffff_ffff)
+    }
+}
+
+/// One certificate as a reader saw it, borrowed from whoever read it.
+#[derive(Debug, Clone)]
+pub struct Observation<'a> {
+    /// Identity of the issuance.
+    pub issuance: Issuance,
+    /// Serial number, raw content bytes.
+    pub serial: &'a [u8],
+    /// Hash of what was submitted.
+    pub fingerprint: Fingerprint,
+    /// Where a log holds it, if it came from one.
+    pub position: Option<Position>,
+    /// When the world first saw it, in seconds since 1970: log entry, SCT, or the caller's guess.
+    pub first_seen: i64,
+    /// Start of validity, if readable.
+    pub not_before: Option<i64>,
+    /// End of validity, if readable.
+    pub not_after: Option<i64>,
+    /// Issuer as text (RFC 4514).
+    pub issuer: &'a str,
+    /// Organisation of the subject; empty when absent.
+    pub organization: &'a str,
+    /// Names that the certificate held, before any limit.
+    pub names_total: u64,
+    /// Oddities of the certificate, a bit each; this crate does not know their meaning.
+    pub deviations: u64,
+}
+
+/// A certificate record, whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CertRecord {
+    /// Issuance hash.
+    pub issuance: u64,
+    /// Order of discovery in this folder.
+    pub seq: u64,
+    /// True while only a copy is known that brings fingerprints or positions to another record.
+    pub copy: bool,
+    /// Serial number, raw content bytes.
+    pub serial: Vec<u8>,
+    /// Every fingerprint of the issuance, sorted.
+    pub fingerprints: Vec<Fingerprint>,
+    /// The first positions, by timestamp.
+    pub positions: Vec<Position>,
+    /// Seconds since 1970.
+    pub first_seen: i64,
+    /// Seconds since 1970.
+    pub not_before: Option<i64>,
+    /// Seconds since 1970.
+    pub not_after: Option<i64>,
+    /// Number in the issuer dictionary.
+    pub issuer: u32,
+    /// Organisation of the subject; empty when absent.
+    pub organization: String,
+    /// Common names of the subject.
+    pub common_names: Vec<String>,
+    /// Names that the certificate held, before the limit.
+    pub names_total: u64,
+    /// Oddities, a bit each.
+    pub deviations: u64,
+    /// Keys and bits of all indexed names, sorted by key.
+    pub names: Vec<(Vec<u8>, NameBits)>,
+}
+
+impl CertRecord {
+    /// The record id: the first log position, or the order of discovery for a local import.
+    pub fn id(&self) -> u64 {
+        self.positions.first().map_or(self.seq, Position::id)
+    }
+
+    /// True when `other` tells about the same issuance.
+    pub fn same_issuance(&self, other: &Self) -> bool {
+        self.issuance == other.issuance && self.serial == other.serial
+    }
+
+    /// Folds a record of the same issuance into this one. Commutative and associative up to limits.
+    pub fn fold(&mut self, mut other: Self) {
+        if self.copy && !other.copy || (self.copy == other.copy && other.seq < self.seq) {
+            std::mem::swap(self, &mut other);
+        }
+        self.seq = self.seq.min(other.seq);
+        self.first_seen = self.first_seen.min(other.first_seen);
+        self.deviations |= other.deviations;
+        self.names_total = self.names_total.max(other.names_total);
+        self.fingerprints.append(&mut other.fingerprints);
+        self.positions.append(&mut other.positions);
+        self.settle();
+    }
+
+    /// Sorts and bounds what folding united.
+    fn settle(&mut self) {
+        self.fingerprints.sort_unstable();
+        self.fingerprints.dedup();
+        self.fingerprints.truncate(FINGERPRINTS_MAX);
+        self.positions.sort_unstable_by_key(|position| (position.timestamp_ms, position.log, position.index));
+        self.positions.dedup_by_key(|position| (position.log, position.index));
+        self.positions.truncate(POSITIONS_MAX);
+    }
+}
+
+const FLAG_COPY: u8 = 1;
+const FLAG_NOT_BEFORE: u8 = 2;
+const FLAG_NOT_AFTER: u8 = 4;
+
+/// Appends the wire form of an observation; names are appended by [`WireNames`].
+pub(crate) fn put_observation(out: &mut Vec<u8>, seen: &Observation<'_>, issuer: u32, names: &[&str], copy: bool) {
+    let mut flags = if copy { FLAG_COPY } else { 0 };
+    flags |= if seen.not_before.is_some() { FLAG_NOT_BEFORE } else { 0 };
+    flags |= if seen.not_after.is_some() { FLAG_NOT_AFTER } else { 0 };
+    out.extend_from_slice(&seen.issuance.0.to_le_bytes());
+    out.push(flags);
+    put_zigzag(out, seen.first_seen);
+    for time in [seen.not_before, seen.not_after].into_iter().flatten() {
+        put_zigzag(out, time);
+    }
+    put_varint(out, u64::from(issuer));
+    put_bytes(out, seen.serial.get(..SERIAL_BYTES_MAX).unwrap_or(seen.serial));
+    put_fingerprints(out, std::slice::from_ref(&seen.fingerprint));
+    put_positions(out, seen.position.as_slice());
+    put_bytes(out, cut(seen.organization).as_bytes());
+    let names = names.get(..COMMON_NAMES_MAX).unwrap_or(names);
+    put_varint(out, names.len() as u64);
+    for name in names {
+        put_bytes(out, cut(name).as_bytes());
+    }
+    put_varint(out, seen.names_total);
+    put_varint(out, seen.deviations);
+}
+
+fn put_fingerprints(out: &mut Vec<u8>, fingerprints: &[Fingerprint]) {
+    put_varint(out, fingerprints.len() as u64);
+    for fingerprint in fingerprints {
+        out.push(kind_code(fingerprint.kind));
+        out.extend_from_slice(&fingerprint.sha256);
+    }
+}
+
+fn put_positions(out: &mut Vec<u8>, positions: &[Position]) {
+    put_varint(out, positions.len() as u64);
+    for position in positions {
+        put_varint(out, u64::from(position.log));
+        put_varint(out, position.index);
+        put_varint(out, position.timestamp_ms);
+    }
+}
+
+/// The wire form of a copy: what it adds to a record that is already there, and nothing else.
+pub(crate) fn put_copy(out: &mut Vec<u8>, of: &WireRecord<'_>, fingerprints: &[Fingerprint], positions: &[Position]) {
+    out.extend_from_slice(&of.issuance.to_le_bytes());
+    out.push(FLAG_COPY);
+    put_zigzag(out, of.first_seen);
+    put_varint(out, of.issuer);
+    put_bytes(out, of.serial);
+    put_fingerprints(out, fingerprints);
+    put_positions(out, positions);
+    put_bytes(out, b"");
+    put_varint(out, 0);
+    put_varint(out, 0);
+    put_varint(out, of.deviations);
+    put_varint(out, 0);
+}
+
+/// Cuts text at [`TEXT_BYTES_MAX`], on a character.
+pub(crate) fn cut(text: &str) -> &str {
+    if text.len() <= TEXT_BYTES_MAX {
+        return text;
+    }
+    let end = (0..=TEXT_BYTES_MAX).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    text.get(..end).unwrap_or("")
+}
+
+pub(crate) fn kind_code(kind: CertificateKind) -> u8 {
+    match kind {
+        CertificateKind::Precertificate => 0,
+        CertificateKind::Certificate => 1,
+    }
+}
+
+pub(crate) fn kind_of(code: u8) -> Decoded<CertificateKind> {
+    match code {
+        0 => Ok(CertificateKind::Precertificate),
+        1 => Ok(CertificateKind::Certificate),
+        _ => Err(Malformed("unknown kind of fingerprint")),
+    }
+}
+
+/// Appends the names of a record, each key encoded once, where it will be read from.
+pub(crate) fn put_names<'n>(
+    out: &mut Vec<u8>,
+    count: usize,
+    names: impl Iterator<Item = (Identifier<'n>, NameBits)>,
+    key: &mut Vec<u8>,
+) {
+    put_varint(out, count as u64);
+    for (identifier, bits) in names.take(count) {
+        key.clear();
+        identifier.encode_into(key);
+        out.push(bits & (NAME_SELF | NAME_WILDCARD));
+        put_bytes(out, key);
+    }
+}
+
+/// A record in its wire form, checked once and borrowed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WireRecord<'a> {
+    pub(crate) issuance: u64,
+    pub(crate) copy: bool,
+    pub(crate) first_seen: i64,
+    pub(crate) not_before: Option<i64>,
+    pub(crate) not_after: Option<i64>,
+    /// Number in the table of issuers that travels with the batch.
+    pub(crate) issuer: u64,
+    pub(crate) serial: &'a [u8],
+    pub(crate) organization: &'a str,
+    pub(crate) names_total: u64,
+    pub(crate) deviations: u64,
+    pub(crate) names_count: usize,
+    fingerprints: &'a [u8],
+    positions: Reader<'a>,
+    positions_count: usize,
+    common_names: Reader<'a>,
+    common_names_count: usize,
+    names: Reader<'a>,
+}
+
+const FINGERPRINT_BYTES: usize = 33;
+
+impl<'a> WireRecord<'a> {
+    /// Reads one record and moves `reader` behind it. Everything is checked here, so that the
+    /// iterators below cannot fail.
+    pub(crate) fn read(reader: &mut Reader<'a>) -> Decoded<Self> {
+        let issuance = reader.u64()?;
+        let flags = reader.u8()?;
+        if flags & !(FLAG_COPY | FLAG_NOT_BEFORE | FLAG_NOT_AFTER) != 0 {
+            return Err(Malformed("unknown flags in a record"));
+        }
+        let first_seen = reader.zigzag()?;
+        let not_before = if flags & FLAG_NOT_BEFORE != 0 { Some(reader.zigzag()?) } else { None };
+        let not_after = if flags & FLAG_NOT_AFTER != 0 { Some(reader.zigzag()?) } else { None };
+        let issuer = reader.varint()?;
+        let serial = reader.bytes()?;
+        let count = reader.bounded(FINGERPRINTS_MAX as u64, "too many fingerprints")?;
+        let fingerprints = reader.take(count * FINGERPRINT_BYTES)?;
+        for fingerprint in fingerprints.chunks_exact(FINGERPRINT_BYTES) {
+            kind_of(fingerprint.first().copied().unwrap_or(u8::MAX))?;
+        }
+        let positions_count = reader.bounded(POSITIONS_MAX as u64, "too many positions")?;
+        let positions = *reader;
+        for _ in 0..positions_count {
+            read_position(reader)?;
+        }
+        let organization = reader.text()?;
+        let common_names_count = reader.bounded(COMMON_NAMES_MAX as u64, "too many common names")?;
+        let common_names = *reader;
+        for _ in 0..common_names_count {
+            reader.text()?;
+        }
+        let names_total = reader.varint()?;
+        let deviations = reader.varint()?;
+        let names_count = reader.bounded(NAMES_MAX as u64, "too many names")?;
+        let names = *reader;
+        for _ in 0..names_count {
+            read_name(reader)?;
+        }
+        Ok(Self {
+            issuance,
+            copy: flags & FLAG_COPY != 0,
+            first_seen,
+            not_before,
+            not_after,
+            issuer,
+            serial,
+            organization,
+            names_total,
+            deviations,
+            names_count,
+            fingerprints,
+            positions,
+            positions_count,
+            common_names,
+            common_names_count,
+            names,
+        })
+    }
+
+    pub(crate) fn fingerprints(&self) -> impl Iterator<Item = Fingerprint> + use<'a> {
+        self.fingerprints.chunks_exact(FINGERPRINT_BYTES).filter_map(|bytes| {
+            let (kind, hash) = bytes.split_first()?;
+            Some(Fingerprint { kind: kind_of(*kind).ok()?, sha256: hash.try_into().ok()? })
+        })
+    }
+
+    pub(crate) fn positions(&self) -> impl Iterator<Item = Position> + use<'a> {
+        let mut reader = self.positions;
+        (0..self.positions_count).filter_map(move |_| read_position(&mut reader).ok())
+    }
+
+    pub(crate) fn common_names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let mut reader = self.common_names;
+        (0..self.common_names_count).filter_map(move |_| reader.text().ok())
+    }
+
+    /// Keys and bits, in the order of the certificate.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&'a [u8], NameBits)> + use<'a> {
+        let mut reader = self.names;
+        (0..self.names_count).filter_map(move |_| read_name(&mut reader).ok())
+    }
+
+    /// The owned record.
+    pub(crate) fn to_record(self, seq: u64, issuer: u32) -> CertRecord {
+        let mut names: Vec<(Vec<u8>, NameBits)> = self.names().map(|(key, bits)| (key.to_vec(), bits)).collect();
+        sort_names(&mut names);
+        let mut record = CertRecord {
+            issuance: self.issuance,
+            seq,
+            copy: self.copy,
+            serial: self.serial.to_vec(),
+            fingerprints: self.fingerprints().collect(),
+            positions: self.positions().collect(),
+            first_seen: self.first_seen,
+            not_before: self.not_before,
+            not_after: self.not_after,
+            issuer,
+            organization: self.organization.to_owned(),
+            common_names: self.common_names().map(str::to_owned).collect(),
+            names_total: self.names_total,
+            deviations: self.deviations,
+            names,
+        };
+        record.settle();
+        record
+    }
+}
+
+/// Sorts names and unites the bits of equal keys.
+fn sort_names(names: &mut Vec<(Vec<u8>, NameBits)>) {
+    names.sort_unstable();
+    names.dedup_by(|later, earlier| {
+        let same = later.0 == earlier.0;
+        if same {
+            earlier.1 |= later.1;
+        }
+        same
+    });
+}
+
+fn read_position(reader: &mut Reader<'_>) -> Decoded<Position> {
+    let log = reader.bounded(u64::from(u16::MAX), "log number over 16 bits")? as u16;
+    Ok(Position { log, index: reader.varint()?, timestamp_ms: reader.varint()? })
+}
+
+fn read_name<'a>(reader: &mut Reader<'a>) -> Decoded<(&'a [u8], NameBits)> {
+    let bits = reader.u8()?;
+    let key = reader.bytes()?;
+    if key.is_empty() || key.len() > crate::key::KEY_BYTES_MAX || key.contains(&0) {
+        return Err(Malformed("a key that no identifier has"));
+    }
+    Ok((key, bits))
+}

@@ -1,0 +1,130 @@
+//! A consistent picture of the index for readers, in the owner's process or another one.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::index::Options;
+use crate::manifest::LogEntry;
+use crate::record::{CertRecord, Issuance};
+use crate::segment::{BlockCache, Segment};
+use crate::stats::Stats;
+use crate::view::View;
+use crate::{Error, Result, recover};
+
+/// Attempts to load a folder while its owner replaces files.
+const LOAD_ATTEMPTS: u32 = 10;
+
+/// Everything that was committed at one moment. Cheap to keep; never changes.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    view: Arc<View>,
+}
+
+impl Snapshot {
+    pub(crate) fn of(view: Arc<View>) -> Self {
+        Self { view }
+    }
+
+    /// Loads a folder without owning it: the last manifest and what the write-ahead log holds beyond it.
+    pub fn open(dir: &Path, options: &Options) -> Result<Self> {
+        let cache = BlockCache::new(options.cache_bytes);
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let loaded = recover::load(dir, &cache);
+            let raced = match &loaded {
+                Ok(Some(loaded)) => loaded.view.faults.iter().any(|fault| fault.is_gone()),
+                Ok(None) => return Err(Error::NoIndex { path: dir.to_owned() }),
+                Err(error) => error.is_gone(),
+            };
+            if !raced || attempt == LOAD_ATTEMPTS {
+                let loaded = loaded?.ok_or_else(|| Error::NoIndex { path: dir.to_owned() })?;
+                return Ok(Self { view: Arc::new(loaded.view) });
+            }
+        }
+    }
+
+    pub(crate) fn view(&self) -> &Arc<View> {
+        &self.view
+    }
+
+    /// Records of an issuance, folded over all segments and memtables. Positions may come from several.
+    pub fn by_issuance(&self, issuance: Issuance) -> Result<Vec<CertRecord>> {
+        self.gather(|segment| segment.of_issuance(issuance.0), |run| run.of_issuance(issuance.0))
+    }
+
+    /// Records with this SHA-256 fingerprint, of a precertificate or a final certificate.
+    pub fn by_sha256(&self, sha256: &[u8; 32]) -> Result<Vec<CertRecord>> {
+        self.whole(self.gather(
+            |segment| segment.of_fingerprint(sha256),
+            |run| run.find(|wire, _| wire.fingerprints().any(|known| known.sha256 == *sha256)),
+        )?)
+    }
+
+    /// Records with this serial number (raw content bytes).
+    pub fn by_serial(&self, serial: &[u8]) -> Result<Vec<CertRecord>> {
+        self.whole(self.gather(|segment| segment.of_serial(serial), |run| run.find(|wire, _| wire.serial == serial))?)
+    }
+
+    /// The record with this id: log number and index, or the order of discovery for log 0.
+    pub fn by_id(&self, id: u64) -> Result<Vec<CertRecord>> {
+        let (log, index) = ((id >> 48) as u16, id & 0xffff_ffff_ffff);
+        let found = if log == 0 {
+            self.gather(|segment| segment.of_seq(index), |run| run.find(|_, seq| seq == index))?
+        } else {
+            let holds = |wire: &crate::record::WireRecord<'_>| {
+                wire.positions().any(|position| position.log == log && position.index == index)
+            };
+            self.gather(|segment| segment.of_position(log, index), |run| run.find(|wire, _| holds(wire)))?
+        };
+        self.whole(found)
+    }
+
+    /// Completes records found by one of their parts: the rest of an issuance may lie elsewhere.
+    fn whole(&self, found: Vec<CertRecord>) -> Result<Vec<CertRecord>> {
+        let mut whole: Vec<CertRecord> = Vec::new();
+        for part in found {
+            let same = self.by_issuance(Issuance(part.issuance))?.into_iter().find(|record| record.same_issuance(&part));
+            let record = same.unwrap_or(part);
+            if !whole.iter().any(|known| known.same_issuance(&record)) {
+                whole.push(record);
+            }
+        }
+        Ok(whole)
+    }
+
+    fn gather(
+        &self,
+        of_segment: impl Fn(&Segment) -> Result<Vec<CertRecord>>,
+        of_run: impl Fn(&crate::memtable::Run) -> Vec<CertRecord>,
+    ) -> Result<Vec<CertRecord>> {
+        let mut found = Vec::new();
+        for segment in self.view.segments.iter() {
+            found.extend(of_segment(segment)?);
+        }
+        for run in self.view.memtables.iter().flat_map(|memtable| &memtable.runs) {
+            found.extend(of_run(run));
+        }
+        Ok(View::fold(found))
+    }
+
+    /// The text of an issuer number.
+    pub fn issuer(&self, number: u32) -> Arc<str> {
+        self.view.issuer(number)
+    }
+
+    /// Logs that entries came from.
+    pub fn logs(&self) -> &[LogEntry] {
+        &self.view.logs
+    }
+
+    /// Damage known since the folder was opened.
+    pub fn faults(&self) -> impl Iterator<Item = &Error> {
+        self.view.faults.iter().map(AsRef::as_ref)
+    }
+
+    /// Counts and sizes.
+    pub fn stats(&self) -> Stats {
+        Stats::of(&self.view)
+    }
+}

@@ -1,0 +1,79 @@
+//! Counts that never move when the same certificates are imported again.
+
+use serde::{Deserialize, Serialize};
+
+use crate::coding::{Decoded, Reader, put_varint};
+
+/// What an index holds, or what one commit added to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Totals {
+    /// Distinct issuances.
+    pub issuances: u64,
+    /// Distinct certificates and precertificates (by SHA-256).
+    pub certificates: u64,
+    /// Precertificates among them.
+    pub precertificates: u64,
+    /// Distinct log positions kept.
+    pub positions: u64,
+    /// Name rows: pairs of identifier and issuance.
+    pub name_rows: u64,
+    /// Issuances that carry each deviation, by bit.
+    pub deviations: Vec<u64>,
+}
+
+impl Totals {
+    /// Adds what a commit brought.
+    pub fn add(&mut self, delta: &Self) {
+        self.issuances += delta.issuances;
+        self.certificates += delta.certificates;
+        self.precertificates += delta.precertificates;
+        self.positions += delta.positions;
+        self.name_rows += delta.name_rows;
+        if self.deviations.len() < delta.deviations.len() {
+            self.deviations.resize(delta.deviations.len(), 0);
+        }
+        for (sum, add) in self.deviations.iter_mut().zip(&delta.deviations) {
+            *sum += add;
+        }
+    }
+
+    /// Counts the deviations of one issuance.
+    pub(crate) fn count_deviations(&mut self, mut bits: u64) {
+        while bits != 0 {
+            let bit = bits.trailing_zeros() as usize;
+            if self.deviations.len() <= bit {
+                self.deviations.resize(bit + 1, 0);
+            }
+            if let Some(count) = self.deviations.get_mut(bit) {
+                *count += 1;
+            }
+            bits &= bits - 1;
+        }
+    }
+
+    pub(crate) fn encode_into(&self, out: &mut Vec<u8>) {
+        for count in [self.issuances, self.certificates, self.precertificates, self.positions, self.name_rows] {
+            put_varint(out, count);
+        }
+        put_varint(out, self.deviations.len() as u64);
+        for &count in &self.deviations {
+            put_varint(out, count);
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Decoded<Self> {
+        let mut totals = Self {
+            issuances: reader.varint()?,
+            certificates: reader.varint()?,
+            precertificates: reader.varint()?,
+            positions: reader.varint()?,
+            name_rows: reader.varint()?,
+            deviations: Vec::new(),
+        };
+        for _ in 0..reader.bounded(64, "more than 64 deviations")? {
+            totals.deviations.push(reader.varint()?);
+        }
+        Ok(totals)
+    }
+}

@@ -1,0 +1,100 @@
+//! What readers see: an immutable picture of segments and memtables, swapped in one step.
+//!
+//! # Concurrency
+//! Writers and the flusher change the view through [`Shared::update`], one at a time; readers load it
+//! without a lock and keep it as long as they like. Old segments and runs live while a view holds them.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use arc_swap::ArcSwap;
+
+use crate::dictionary::Issuers;
+use crate::manifest::LogEntry;
+use crate::memtable::Memtable;
+use crate::record::CertRecord;
+use crate::segment::Segment;
+use crate::totals::Totals;
+use crate::{Error, Result};
+
+/// An immutable picture of the index.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct View {
+    pub(crate) dir: PathBuf,
+    pub(crate) segments: Arc<Vec<Arc<Segment>>>,
+    /// Oldest first; the last one still grows (by replacement).
+    pub(crate) memtables: Vec<Arc<Memtable>>,
+    pub(crate) issuers: Issuers,
+    pub(crate) logs: Arc<Vec<LogEntry>>,
+    pub(crate) totals: Totals,
+    pub(crate) next_seq: u64,
+    /// Damage known since the folder was opened.
+    pub(crate) faults: Arc<Vec<Arc<Error>>>,
+}
+
+impl View {
+    /// The text of an issuer.
+    pub(crate) fn issuer(&self, number: u32) -> Arc<str> {
+        self.issuers.get(number as usize).cloned().unwrap_or_else(|| format!("(issuer {number} is lost)").into())
+    }
+
+    /// Unites records of one issuance from all sources.
+    pub(crate) fn fold(records: impl IntoIterator<Item = CertRecord>) -> Vec<CertRecord> {
+        let mut folded: Vec<CertRecord> = Vec::new();
+        for record in records {
+            match folded.iter_mut().find(|known| known.same_issuance(&record)) {
+                Some(known) => known.fold(record),
+                None => folded.push(record),
+            }
+        }
+        folded
+    }
+
+    /// What the segments hold of an issuance.
+    pub(crate) fn stored(&self, issuance: u64, serial: &[u8]) -> Result<Option<CertRecord>> {
+        let mut found = Vec::new();
+        for segment in self.segments.iter() {
+            match segment.of_issuance(issuance) {
+                Ok(records) => found.extend(records.into_iter().filter(|record| record.serial == serial)),
+                // A damaged block costs at most a duplicate, never a record.
+                Err(Error::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Self::fold(found).pop())
+    }
+
+    /// Rows not yet in a segment.
+    pub(crate) fn memtable_rows(&self) -> usize {
+        self.memtables.iter().map(|memtable| memtable.rows()).sum()
+    }
+}
+
+/// The view and what its changers share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    view: ArcSwap<View>,
+    changing: Mutex<()>,
+    /// Why writes are refused, once they are.
+    pub(crate) failure: OnceLock<String>,
+}
+
+impl Shared {
+    pub(crate) fn new(view: View) -> Arc<Self> {
+        Arc::new(Self { view: ArcSwap::from_pointee(view), changing: Mutex::new(()), failure: OnceLock::new() })
+    }
+
+    pub(crate) fn load(&self) -> Arc<View> {
+        self.view.load_full()
+    }
+
+    /// Changes a copy of the view and publishes it.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut View)) {
+        // A panic while changing leaves the old view in place, which is whole.
+        let guard = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut next = View::clone(&self.view.load());
+        change(&mut next);
+        self.view.store(Arc::new(next));
+        drop(guard);
+    }
+}

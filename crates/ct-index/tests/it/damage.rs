@@ -1,0 +1,145 @@
+//! Flipped bytes and cut-off files: told with file and offset, and nothing else lost.
+
+use std::path::{Path, PathBuf};
+
+use tamis_ct_index::query::NamesQuery;
+use tamis_ct_index::{Error, Index, Snapshot};
+
+use crate::world::{Model, assert_whole, batch, open, options, pairs};
+
+/// A folder with one segment and an unflushed rest.
+fn folder(dir: &Path) -> Model {
+    let index = open(dir, 1_000_000);
+    let all = pairs(240);
+    let mut model = Model::default();
+    all.iter().for_each(|seen| model.add(seen));
+    index.append(&batch(&all[..400])).unwrap();
+    index.flush().unwrap();
+    for part in all[400..].chunks(20) {
+        index.append(&batch(part)).unwrap();
+        index.commit().unwrap();
+    }
+    model
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.file_name().unwrap() != "LOCK" {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn names_told(snapshot: &Snapshot) -> u64 {
+    let page = snapshot.names(&NamesQuery::under("com")).unwrap();
+    page.items.iter().map(|item| item.issuances).sum()
+}
+
+#[test]
+fn every_flipped_byte_is_found_and_confined() {
+    let dir = tempfile::tempdir().unwrap();
+    folder(dir.path());
+    assert_whole(dir.path());
+    let whole = names_told(&Snapshot::open(dir.path(), &options(1)).unwrap());
+    for path in files(dir.path()) {
+        let bytes = std::fs::read(&path).unwrap();
+        let step = (bytes.len() / 150).max(1);
+        for at in (0..bytes.len()).step_by(step) {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 0x10;
+            std::fs::write(&path, &flipped).unwrap();
+            let report = tamis_ct_index::check(dir.path(), |_, _| {}).unwrap();
+            let told: Vec<String> = report.faults.iter().map(ToString::to_string).chain(report.notes.clone()).collect();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            assert!(told.iter().any(|fault| fault.contains(name)), "{name} byte {at}: {told:?}");
+            let snapshot = Snapshot::open(dir.path(), &options(1)).unwrap_or_else(|error| panic!("{name} byte {at}: {error}"));
+            let left = names_told(&snapshot);
+            // One segment block or one log frame may be gone, never all.
+            assert!(left > 0 && left <= whole, "{name} byte {at}: {left} of {whole}");
+        }
+        std::fs::write(&path, &bytes).unwrap();
+    }
+    assert_whole(dir.path());
+}
+
+#[test]
+fn every_truncation_is_found_and_the_rest_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    folder(dir.path());
+    for path in files(dir.path()) {
+        let bytes = std::fs::read(&path).unwrap();
+        let step = (bytes.len() / 60).max(1);
+        for length in (0..bytes.len()).step_by(step) {
+            std::fs::write(&path, &bytes[..length]).unwrap();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let snapshot = Snapshot::open(dir.path(), &options(1)).unwrap_or_else(|error| panic!("{name} cut at {length}: {error}"));
+            names_told(&snapshot);
+            if !name.ends_with(".wal") {
+                let report = tamis_ct_index::check(dir.path(), |_, _| {}).unwrap();
+                assert!(!report.faults.is_empty(), "{name} cut at {length}");
+            }
+        }
+        std::fs::write(&path, &bytes).unwrap();
+    }
+}
+
+#[test]
+fn lost_meta_is_rebuilt_and_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = folder(dir.path());
+    let segment = files(dir.path()).into_iter().find(|path| path.to_str().unwrap().contains("seg-")).unwrap();
+    let bytes = std::fs::read(&segment).unwrap();
+    // The meta block is the last one before the footer: flip the byte before the footer's header.
+    let trailer = &bytes[bytes.len() - 32..];
+    let footer = u64::from_le_bytes(trailer[..8].try_into().unwrap()) as usize;
+    let mut flipped = bytes.clone();
+    flipped[footer - 1] ^= 1;
+    std::fs::write(&segment, flipped).unwrap();
+    let index = open(dir.path(), 1_000_000);
+    model.check(&index.snapshot());
+    index.close().unwrap();
+    assert!(segment.with_extension("meta").exists());
+    model.check(&Snapshot::open(dir.path(), &options(1)).unwrap());
+}
+
+#[test]
+fn a_torn_tail_is_dropped_once_and_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = folder(dir.path());
+    let wal = files(dir.path()).into_iter().rfind(|path| path.extension().is_some_and(|ending| ending == "wal")).unwrap();
+    let mut bytes = std::fs::read(&wal).unwrap();
+    let whole = bytes.len();
+    bytes.extend_from_slice(&[0x54, 0x4d, 0x46]);
+    std::fs::write(&wal, &bytes).unwrap();
+    assert_eq!(tamis_ct_index::check(dir.path(), |_, _| {}).unwrap().notes.len(), 1);
+    let index = open(dir.path(), 1_000_000);
+    assert_eq!(std::fs::metadata(&wal).unwrap().len(), whole as u64);
+    model.check(&index.snapshot());
+    index.close().unwrap();
+    assert_whole(dir.path());
+}
+
+#[test]
+fn unfinished_segments_go_and_newer_formats_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    folder(dir.path());
+    let segment = files(dir.path()).into_iter().find(|path| path.to_str().unwrap().contains("seg-")).unwrap();
+    let stranger = segment.with_file_name("seg-00000099.tamis");
+    std::fs::write(&stranger, b"half").unwrap();
+    drop(open(dir.path(), 1_000));
+    assert!(!stranger.exists());
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let end = bytes.len();
+    bytes[end - 20] = 9;
+    let sum = xxhash_rust::xxh3::xxh3_64(&bytes[end - 32..end - 16]);
+    bytes[end - 16..end - 8].copy_from_slice(&sum.to_le_bytes());
+    std::fs::write(&segment, bytes).unwrap();
+    let error = Index::open(dir.path(), options(10)).err().unwrap();
+    assert!(matches!(error, Error::Durable(_)) && error.to_string().contains("version 9"), "{error}");
+}
