@@ -67,6 +67,8 @@ pub(crate) struct NameSet {
     table: HashTable<u32>,
     hasher: RandomState,
     dropped: u32,
+    /// Where an address becomes text.
+    shown: String,
 }
 
 /// What [`NameSet::insert`] did.
@@ -87,6 +89,7 @@ impl NameSet {
             table: HashTable::new(),
             hasher: RandomState::new(),
             dropped: 0,
+            shown: String::new(),
         }
     }
 
@@ -139,9 +142,12 @@ impl NameSet {
     }
 
     pub(crate) fn insert_ip(&mut self, ip: IpAddr, names_max: usize) -> Inserted {
-        let mut shown = String::new();
+        let mut shown = std::mem::take(&mut self.shown);
+        shown.clear();
         let _ = write!(shown, "{ip}");
-        self.insert(Kind::Ip, 0, &shown, names_max)
+        let inserted = self.insert(Kind::Ip, 0, &shown, names_max);
+        self.shown = shown;
+        inserted
     }
 
     /// Whether this host is already there with these bits.
