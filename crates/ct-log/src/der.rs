@@ -60,6 +60,7 @@ impl<'a> Walk<'a> {
             [tag, 0x82, high @ 1..=0xff, low, ..] if tag & 0x1f != 0x1f => {
                 (tag, 4, usize::from(high) << 8 | usize::from(low))
             }
+            [] => return None,
             _ => return self.next_odd(deviations),
         };
         let end = header + length;

@@ -5,10 +5,11 @@
 //! and never what a certificate claims; a text is cut at [`TEXT_BYTES_MAX`].
 
 use std::fmt::Write as _;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 
 use hashbrown::HashTable;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::text;
 
@@ -65,7 +66,8 @@ pub(crate) struct NameSet {
     slots: Vec<Slot>,
     /// Slot numbers by hash, once there are more than [`SCANNED_MAX`].
     table: HashTable<u32>,
-    hasher: RandomState,
+    /// Drawn at random, so that nobody can prepare names that collide.
+    seed: u64,
     dropped: u32,
     /// Where an address becomes text.
     shown: String,
@@ -87,7 +89,7 @@ impl NameSet {
             arena: String::new(),
             slots: Vec::new(),
             table: HashTable::new(),
-            hasher: RandomState::new(),
+            seed: RandomState::new().hash_one(0u8),
             dropped: 0,
             shown: String::new(),
         }
@@ -114,7 +116,7 @@ impl NameSet {
     pub(crate) fn insert(&mut self, kind: Kind, bits: u8, text: &str, names_max: usize) -> Inserted {
         let (text, was_cut) = text::cut(text, TEXT_BYTES_MAX);
         let done = if was_cut { Inserted::Cut } else { Inserted::Kept };
-        let hash = self.hashes().then(|| self.hasher.hash_one(text));
+        let hash = self.hashes().then(|| hash_of(text, self.seed));
         if let Some(slot) = self
             .position(kind, text, hash)
             .and_then(|at| self.slots.get_mut(at))
@@ -152,7 +154,7 @@ impl NameSet {
 
     /// Whether this host is already there with these bits.
     pub(crate) fn has_host(&self, host: &str, bits: u8) -> bool {
-        let hash = self.hashes().then(|| self.hasher.hash_one(host));
+        let hash = self.hashes().then(|| hash_of(host, self.seed));
         let slot = self
             .position(Kind::Host, host, hash)
             .and_then(|at| self.slots.get(at));
@@ -198,14 +200,14 @@ impl NameSet {
             arena,
             slots,
             table,
-            hasher,
+            seed,
             ..
         } = self;
         let count = u32::try_from(slots.len()).unwrap_or(u32::MAX);
         let rehash = |&at: &u32| {
             slots
                 .get(at as usize)
-                .map_or(0, |slot| hasher.hash_one(text_of(arena, slot)))
+                .map_or(0, |slot| hash_of(text_of(arena, slot), *seed))
         };
         match hash {
             Some(hash) => {
@@ -219,6 +221,10 @@ impl NameSet {
             None => {}
         }
     }
+}
+
+fn hash_of(text: &str, seed: u64) -> u64 {
+    xxh3_64_with_seed(text.as_bytes(), seed)
 }
 
 fn text_of<'a>(arena: &'a str, slot: &Slot) -> &'a str {

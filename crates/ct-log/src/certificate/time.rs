@@ -125,9 +125,12 @@ fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
 mod tests {
     use super::*;
 
+    /// A text, and its seconds and whether its form is odd.
+    type Case = (&'static [u8], Option<(i64, bool)>);
+
     #[test]
     fn utc_time_in_all_its_forms() {
-        let cases: [(&[u8], Option<(i64, bool)>); 11] = [
+        let cases: [Case; 11] = [
             (b"700101000000Z", Some((0, false))),
             (b"491231235959Z", Some((2_524_607_999, false))),
             (b"500101000000Z", Some((-631_152_000, false))),
@@ -148,7 +151,7 @@ mod tests {
 
     #[test]
     fn generalized_time_in_all_its_forms() {
-        let cases: [(&[u8], Option<(i64, bool)>); 8] = [
+        let cases: [Case; 8] = [
             (b"20500101000000Z", Some((2_524_608_000, false))),
             (b"99981130000000Z", Some((253_368_000_000, false))),
             (b"19700101000000.5Z", Some((0, true))),

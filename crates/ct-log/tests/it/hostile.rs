@@ -131,7 +131,7 @@ fn the_largest_certificate_that_tls_can_carry() {
 
 #[test]
 fn deep_nesting_costs_nothing() {
-    let mut nested = vec![0x30, 0x80].repeat(200_000);
+    let mut nested = [0x30, 0x80].repeat(200_000);
     nested.extend([0, 0].repeat(200_000));
     let mut reading = Reading::new();
     let options = ReadOptions::default();

@@ -1,5 +1,7 @@
 //! What the crate reads, against real data and against what other parsers read from the same bytes.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod differential;
 mod expected;
 mod hostile;
