@@ -18,7 +18,7 @@ bench: tools ## all benches; each prints its ratio to a named peer
 
 lint: tools ## format, clippy, tidy, docs: what .ci/run checks before the tests
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	scripts/clippy.sh
 	cargo xtask tidy
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
