@@ -21,7 +21,6 @@ const SCANNED_MAX: usize = 12;
 
 /// One identifier of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Name<'a> {
     /// A host name in lower-case A-labels; at least one flag is set.
     Host {

@@ -309,7 +309,8 @@ impl Reading {
         let start = self.bytes.len();
         self.deviations
             .insert_if(bytes.len() > bytes_max, Deviation::TextCut);
-        self.bytes.extend(bytes.iter().take(bytes_max));
+        self.bytes
+            .extend_from_slice(bytes.get(..bytes_max).unwrap_or(bytes));
         start..self.bytes.len()
     }
 }
