@@ -274,3 +274,53 @@ fn a_recorded_response_of_a_large_log() {
     assert_eq!(reading.common_names().count(), 1);
     assert!(reading.names().len() >= 1);
 }
+
+/// A leaf of type x509 with this certificate and these extensions, as a tile has it.
+fn x509_tile_leaf(der: &[u8], extensions: &[u8]) -> Vec<u8> {
+    let [_, length @ ..] = u32::try_from(der.len()).unwrap().to_be_bytes();
+    let extensions_length = u16::try_from(extensions.len()).unwrap().to_be_bytes();
+    let timestamp = 1_700_000_000_000u64.to_be_bytes();
+    [
+        &timestamp[..],
+        &[0, 0],
+        &length,
+        der,
+        &extensions_length,
+        extensions,
+        &[0, 0],
+    ]
+    .concat()
+}
+
+#[test]
+fn archived_leaves_have_no_index_and_damaged_ones_keep_their_names() {
+    let der = testdata("certs/odd_real/google_cert.der");
+    let index = [0, 0, 5, 0, 0, 1, 0, 7];
+    let tile = [
+        x509_tile_leaf(&der, &[]),
+        x509_tile_leaf(&der, &index),
+        x509_tile_leaf(&der, &index[..5]),
+    ];
+    let [archived, indexed, damaged] = <[Reading; 3]>::try_from(readings(&tile.concat())).unwrap();
+    assert_eq!(
+        (archived.log_index, indexed.log_index, damaged.log_index),
+        (None, Some(65_543), None)
+    );
+    assert!(archived.deviations.is_empty() && indexed.deviations.is_empty());
+    assert!(damaged.deviations.contains(Deviation::LeafExtensionsUnreadable));
+    assert_eq!(identifiers(&damaged), identifiers(&archived));
+}
+
+#[test]
+fn a_precertificate_in_an_entry_for_certificates_is_told() {
+    let pem = testdata("ct/sct/test-embedded-pre-cert.pem");
+    let input = Input::open(&pem).unwrap();
+    let mut scratch = Scratch::new();
+    let raw = input.entries().next().unwrap().unwrap();
+    let der = raw.decode(&mut scratch).unwrap().submitted.unwrap().to_vec();
+    let [reading] = <[Reading; 1]>::try_from(readings(&x509_tile_leaf(&der, &[]))).unwrap();
+    assert!(reading.precert && reading.deviations.contains(Deviation::PoisonInX509Entry));
+    let [certificate] =
+        <[Reading; 1]>::try_from(readings(&testdata("ct/sct/test-embedded-cert.pem"))).unwrap();
+    assert_eq!(reading.issuance, certificate.issuance);
+}
