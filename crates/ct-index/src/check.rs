@@ -51,12 +51,23 @@ pub fn check(dir: &Path, mut progress: impl FnMut(&Path, u64)) -> Result<CheckRe
             Ok(mut opened) => {
                 let at_opening = std::mem::take(&mut opened.faults);
                 let found = segment::check::check(&opened, manifest.issuers);
-                if at_opening.is_empty() && found.faults.is_empty() && (found.rows, found.records) != (entry.rows, entry.records) {
-                    report.faults.push(Error::corrupt(&path, 0, "rows or records differ from what the manifest says"));
+                if at_opening.is_empty()
+                    && found.faults.is_empty()
+                    && (found.rows, found.records) != (entry.rows, entry.records)
+                {
+                    report.faults.push(Error::corrupt(
+                        &path,
+                        0,
+                        "rows or records differ from what the manifest says",
+                    ));
                 }
                 report.rows += found.rows;
                 report.records += found.records;
-                let unseen = found.faults.into_iter().filter(|fault| !at_opening.iter().any(|known| known.to_string() == fault.to_string()));
+                let unseen = found.faults.into_iter().filter(|fault| {
+                    !at_opening
+                        .iter()
+                        .any(|known| known.to_string() == fault.to_string())
+                });
                 report.faults.extend(unseen.collect::<Vec<_>>());
                 report.faults.extend(at_opening);
             }
@@ -96,7 +107,9 @@ fn check_wal(path: &Path, report: &mut CheckReport) -> Result<()> {
                     report.rows += rows;
                     report.records += records;
                 }
-                Err(malformed) => report.faults.push(Error::malformed(path, frame.offset)(malformed)),
+                Err(malformed) => report
+                    .faults
+                    .push(Error::malformed(path, frame.offset)(malformed)),
             },
             Err(damage) if damage.kind == DamageKind::Torn => report.notes.push(format!(
                 "{}: {} bytes from byte {} are the torn tail of a crash; nothing acknowledged is in them",
@@ -116,7 +129,9 @@ fn check_commit(payload: &[u8]) -> crate::coding::Decoded<(u64, u64)> {
     let start = payload.len() - reader.remaining();
     let run = Run::build(payload.to_vec(), start, head.first_seq, |_| 0)?;
     if run.records() as u64 != head.records {
-        return Err(crate::coding::Malformed("a commit holds another number of records than it says"));
+        return Err(crate::coding::Malformed(
+            "a commit holds another number of records than it says",
+        ));
     }
     Ok((run.rows() as u64, run.records() as u64))
 }

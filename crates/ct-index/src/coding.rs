@@ -68,13 +68,19 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn take(&mut self, count: usize) -> Decoded<&'a [u8]> {
-        let (head, tail) = self.rest.split_at_checked(count).ok_or(Malformed("bytes end early"))?;
+        let (head, tail) = self
+            .rest
+            .split_at_checked(count)
+            .ok_or(Malformed("bytes end early"))?;
         self.rest = tail;
         Ok(head)
     }
 
     pub(crate) fn array<const N: usize>(&mut self) -> Decoded<[u8; N]> {
-        let (head, tail) = self.rest.split_first_chunk::<N>().ok_or(Malformed("bytes end early"))?;
+        let (head, tail) = self
+            .rest
+            .split_first_chunk::<N>()
+            .ok_or(Malformed("bytes end early"))?;
         self.rest = tail;
         Ok(*head)
     }
@@ -99,7 +105,9 @@ impl<'a> Reader<'a> {
     pub(crate) fn fixed(&mut self, width: usize) -> Decoded<u64> {
         let mut word = [0u8; 8];
         let bytes = self.take(width)?;
-        word.get_mut(..width).ok_or(Malformed("integer wider than eight bytes"))?.copy_from_slice(bytes);
+        word.get_mut(..width)
+            .ok_or(Malformed("integer wider than eight bytes"))?
+            .copy_from_slice(bytes);
         Ok(u64::from_le_bytes(word))
     }
 
@@ -124,7 +132,11 @@ impl<'a> Reader<'a> {
     /// A varint that must not exceed `max`.
     pub(crate) fn bounded(&mut self, max: u64, what: &'static str) -> Decoded<usize> {
         let value = self.varint()?;
-        if value > max { Err(Malformed(what)) } else { Ok(value as usize) }
+        if value > max {
+            Err(Malformed(what))
+        } else {
+            Ok(value as usize)
+        }
     }
 
     /// A length-prefixed slice.
@@ -173,7 +185,10 @@ mod tests {
 
     #[test]
     fn an_endless_integer_is_refused() {
-        assert_eq!(Reader::new(&[0x80; 11]).varint(), Err(Malformed("integer does not end")));
+        assert_eq!(
+            Reader::new(&[0x80; 11]).varint(),
+            Err(Malformed("integer does not end"))
+        );
         assert!(Reader::new(&[0x80]).varint().is_err());
     }
 }

@@ -54,7 +54,10 @@ impl CommitHead {
 
     /// Reads a head; the reader then stands at the first record.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Decoded<Self> {
-        let mut head = Self { first_seq: reader.varint()?, ..Self::default() };
+        let mut head = Self {
+            first_seq: reader.varint()?,
+            ..Self::default()
+        };
         head.first_issuer = number(reader)?;
         for _ in 0..reader.bounded(ISSUERS_MAX, "too many new issuers")? {
             head.new_issuers.push(reader.text()?.into());
@@ -65,7 +68,9 @@ impl CommitHead {
         for _ in 0..reader.bounded(reader.remaining() as u64, "too many ranges")? {
             let log = reader.bounded(u64::from(u16::MAX), "log number over 16 bits")? as u16;
             let start = reader.varint()?;
-            let end = start.checked_add(reader.varint()?).ok_or(Malformed("range overflows"))?;
+            let end = start
+                .checked_add(reader.varint()?)
+                .ok_or(Malformed("range overflows"))?;
             head.covers.push(LogRange { log, start, end });
         }
         head.totals = Totals::read(reader)?;
@@ -89,15 +94,26 @@ mod tests {
             first_issuer: 3,
             new_issuers: vec!["CN=A".into(), "CN=Ü".into()],
             issuers: vec![0, 3, 4],
-            covers: vec![LogRange { log: 2, start: 5, end: 1 << 40 }],
-            totals: Totals { issuances: 2, deviations: vec![0, 1], ..Totals::default() },
+            covers: vec![LogRange {
+                log: 2,
+                start: 5,
+                end: 1 << 40,
+            }],
+            totals: Totals {
+                issuances: 2,
+                deviations: vec![0, 1],
+                ..Totals::default()
+            },
             records: 2,
         };
         let mut bytes = Vec::new();
         head.encode_into(&mut bytes);
         assert_eq!(CommitHead::read(&mut Reader::new(&bytes)), Ok(head));
         for length in 0..bytes.len() {
-            assert!(CommitHead::read(&mut Reader::new(bytes.get(..length).unwrap())).is_err(), "{length}");
+            assert!(
+                CommitHead::read(&mut Reader::new(bytes.get(..length).unwrap())).is_err(),
+                "{length}"
+            );
         }
     }
 }

@@ -17,7 +17,10 @@ use crate::{Error, Result};
 pub(crate) const MAGIC: [u8; 8] = *b"TAMISISS";
 /// Version of the format.
 pub(crate) const VERSION: u32 = 1;
-const FORMAT: sealed::Format = sealed::Format { magic: MAGIC, version: VERSION };
+const FORMAT: sealed::Format = sealed::Format {
+    magic: MAGIC,
+    version: VERSION,
+};
 /// More issuers than this are refused; the web has a few thousand.
 pub(crate) const ISSUERS_MAX: u32 = 1 << 24;
 
@@ -37,7 +40,9 @@ pub(crate) fn append(dir: &Path, at_bytes: u64, first: u32, issuers: &[Arc<str>]
     let path = path(dir);
     let mut writer = if at_bytes == 0 {
         match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("remove", &path)(error)),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &path)(error));
+            }
             _ => frames::FrameWriter::create(&path, FORMAT, 0)?,
         }
     } else {
@@ -55,7 +60,9 @@ pub(crate) fn append(dir: &Path, at_bytes: u64, first: u32, issuers: &[Arc<str>]
 
 /// Reads the first `at_bytes` of the dictionary; issuers that damage took are named as lost.
 pub(crate) fn read(dir: &Path, at_bytes: u64, count: u32, faults: &mut Vec<Error>) -> Result<Vec<Arc<str>>> {
-    let mut issuers: Vec<Arc<str>> = (0..count).map(|number| format!("(issuer {number} is lost)").into()).collect();
+    let mut issuers: Vec<Arc<str>> = (0..count)
+        .map(|number| format!("(issuer {number} is lost)").into())
+        .collect();
     if count == 0 {
         return Ok(issuers);
     }
@@ -86,7 +93,11 @@ pub(crate) fn read(dir: &Path, at_bytes: u64, count: u32, faults: &mut Vec<Error
         }
     }
     if found < u64::from(count) && faults.is_empty() {
-        faults.push(Error::corrupt(&path, at_bytes, format!("{} of {count} issuers are missing", u64::from(count) - found)));
+        faults.push(Error::corrupt(
+            &path,
+            at_bytes,
+            format!("{} of {count} issuers are missing", u64::from(count) - found),
+        ));
     }
     Ok(issuers)
 }
@@ -122,7 +133,10 @@ mod tests {
         bytes[first as usize - 1] ^= 1;
         std::fs::write(&path, bytes).unwrap();
         let damaged = read(dir.path(), length, 3, &mut faults).unwrap();
-        assert_eq!((damaged[0].as_ref(), damaged[2].as_ref()), ("(issuer 0 is lost)", "CN=C"));
+        assert_eq!(
+            (damaged[0].as_ref(), damaged[2].as_ref()),
+            ("(issuer 0 is lost)", "CN=C")
+        );
         assert_eq!(faults.len(), 1);
     }
 }

@@ -44,7 +44,9 @@ pub enum Error {
     #[error("{0}")]
     BadQuery(String),
     /// An earlier write failed; nothing acknowledged was lost, but nothing more is accepted.
-    #[error("writes are refused since one failed ({reason}); reads go on. Mend the cause and open the folder again")]
+    #[error(
+        "writes are refused since one failed ({reason}); reads go on. Mend the cause and open the folder again"
+    )]
     Refusing {
         /// The first failure.
         reason: String,
@@ -88,7 +90,9 @@ impl Error {
                 _ => Blame::Environment,
             },
             Self::Corrupt { .. } => Blame::Corrupt,
-            Self::NoIndex { .. } | Self::BadCursor(_) | Self::BadQuery(_) | Self::TooLarge { .. } => Blame::Input,
+            Self::NoIndex { .. } | Self::BadCursor(_) | Self::BadQuery(_) | Self::TooLarge { .. } => {
+                Blame::Input
+            }
             Self::Io { .. } | Self::Refusing { .. } => Blame::Environment,
         }
     }
@@ -99,12 +103,20 @@ impl Error {
     }
 
     pub(crate) fn corrupt(path: &Path, offset: u64, reason: impl Into<String>) -> Self {
-        Self::Corrupt { path: path.to_owned(), offset, reason: reason.into() }
+        Self::Corrupt {
+            path: path.to_owned(),
+            offset,
+            reason: reason.into(),
+        }
     }
 
     pub(crate) fn malformed(path: &Path, offset: u64) -> impl FnOnce(Malformed) -> Self {
         let path = path.to_owned();
-        move |malformed| Self::Corrupt { path, offset, reason: malformed.0.to_owned() }
+        move |malformed| Self::Corrupt {
+            path,
+            offset,
+            reason: malformed.0.to_owned(),
+        }
     }
 
     /// True when the cause is a file that is not there (a reader raced with a flush).

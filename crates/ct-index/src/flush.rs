@@ -31,7 +31,11 @@ pub(crate) struct FlushJob {
 
 impl FlushJob {
     pub(crate) fn of(view: &Arc<View>, memtables: Vec<Arc<Memtable>>, done: Option<SyncSender<()>>) -> Self {
-        Self { memtables, view: Arc::clone(view), _done: done }
+        Self {
+            memtables,
+            view: Arc::clone(view),
+            _done: done,
+        }
     }
 }
 
@@ -61,17 +65,28 @@ impl Flusher {
 
     /// Rebuilds the meta of segments that lost it, so that they are pruned again.
     fn mend_meta(&self) {
-        for segment in self.shared.load().segments.iter().filter(|segment| segment.meta.is_none()) {
+        for segment in self
+            .shared
+            .load()
+            .segments
+            .iter()
+            .filter(|segment| segment.meta.is_none())
+        {
             let reopened = crate::segment::check::rebuild_meta(segment)
                 .and_then(|()| Segment::open(segment.path(), segment.id, &self.cache));
             match reopened {
                 Ok(reopened) => self.shared.update(|view| {
                     let reopened = Arc::new(reopened);
-                    for known in Arc::make_mut(&mut view.segments).iter_mut().filter(|known| known.id == reopened.id) {
+                    for known in Arc::make_mut(&mut view.segments)
+                        .iter_mut()
+                        .filter(|known| known.id == reopened.id)
+                    {
                         *known = Arc::clone(&reopened);
                     }
                 }),
-                Err(error) => tracing::warn!(%error, "meta of a segment cannot be rebuilt; it is searched without"),
+                Err(error) => {
+                    tracing::warn!(%error, "meta of a segment cannot be rebuilt; it is searched without")
+                }
             }
         }
     }
@@ -79,13 +94,19 @@ impl Flusher {
     fn flush(&self, job: &FlushJob) -> Result<()> {
         // An earlier job may have taken some of these already.
         let live = self.shared.load();
-        let waiting = |memtable: &&Arc<Memtable>| live.memtables.iter().any(|known| known.wal == memtable.wal);
+        let waiting =
+            |memtable: &&Arc<Memtable>| live.memtables.iter().any(|known| known.wal == memtable.wal);
         let memtables: Vec<Arc<Memtable>> = job.memtables.iter().filter(waiting).cloned().collect();
-        let Some(last_wal) = memtables.iter().map(|memtable| memtable.wal).max() else { return Ok(()) };
+        let Some(last_wal) = memtables.iter().map(|memtable| memtable.wal).max() else {
+            return Ok(());
+        };
         let id = self.manifest().next_segment;
         let written = self.write_segment(&memtables, id)?;
         let mut manifest = self.manifest();
-        let mut next = Manifest { first_wal: last_wal + 1, ..manifest.clone() };
+        let mut next = Manifest {
+            first_wal: last_wal + 1,
+            ..manifest.clone()
+        };
         let mut segment = None;
         if let Some((entry, opened)) = written {
             next.next_segment = id + 1;
@@ -93,7 +114,8 @@ impl Flusher {
             segment = Some(opened);
         }
         let new_issuers = job.view.issuers.get(next.issuers as usize..).unwrap_or(&[]);
-        next.issuers_bytes = crate::dictionary::append(&self.dir, next.issuers_bytes, next.issuers, new_issuers)?;
+        next.issuers_bytes =
+            crate::dictionary::append(&self.dir, next.issuers_bytes, next.issuers, new_issuers)?;
         next.issuers += new_issuers.len() as u32;
         next.next_seq = job.view.next_seq;
         next.totals = job.view.totals.clone();
@@ -117,8 +139,15 @@ impl Flusher {
     }
 
     /// Writes one segment of all memtables, unless they are empty. No lock is held meanwhile.
-    fn write_segment(&self, memtables: &[Arc<Memtable>], id: u64) -> Result<Option<(SegmentEntry, Arc<Segment>)>> {
-        let runs: Vec<Arc<Run>> = memtables.iter().flat_map(|memtable| memtable.runs.iter().cloned()).collect();
+    fn write_segment(
+        &self,
+        memtables: &[Arc<Memtable>],
+        id: u64,
+    ) -> Result<Option<(SegmentEntry, Arc<Segment>)>> {
+        let runs: Vec<Arc<Run>> = memtables
+            .iter()
+            .flat_map(|memtable| memtable.runs.iter().cloned())
+            .collect();
         let records: usize = runs.iter().map(|run| run.records()).sum();
         if records == 0 {
             return Ok(None);
@@ -129,14 +158,26 @@ impl Flusher {
             std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
             tamis_durable::sync_dir(&self.dir)?;
         }
-        let mut entry = SegmentEntry { id, month, bytes: 0, rows: 0, records: 0 };
+        let mut entry = SegmentEntry {
+            id,
+            month,
+            bytes: 0,
+            rows: 0,
+            records: 0,
+        };
         let path = entry.path(&self.dir);
         let mut writer = SegmentWriter::create(&path, id)?;
         entry.rows = write_rows(&runs, &mut writer)?;
         entry.records = write_records(&runs, &mut writer)?;
         entry.bytes = writer.finish()?;
         let segment = Segment::open(&path, id, &self.cache)?;
-        tracing::info!(segment = id, rows = entry.rows, records = entry.records, bytes = entry.bytes, "flushed");
+        tracing::info!(
+            segment = id,
+            rows = entry.rows,
+            records = entry.records,
+            bytes = entry.bytes,
+            "flushed"
+        );
         Ok(Some((entry, Arc::new(segment))))
     }
 
@@ -163,13 +204,21 @@ pub(crate) fn month_of(seconds: i64) -> String {
 }
 
 fn write_rows(runs: &[Arc<Run>], writer: &mut SegmentWriter) -> Result<u64> {
-    let everything = KeyRange { start: Vec::new(), end: vec![u8::MAX] };
-    let cursors = runs.iter().map(|run| Box::new(run.cursor(&everything, None)) as Box<dyn RowCursor>).collect();
+    let everything = KeyRange {
+        start: Vec::new(),
+        end: vec![u8::MAX],
+    };
+    let cursors = runs
+        .iter()
+        .map(|run| Box::new(run.cursor(&everything, None)) as Box<dyn RowCursor>)
+        .collect();
     let mut merge = Merge::new(cursors);
     let mut numbers: HashMap<(usize, u32), u32> = HashMap::new();
     let (mut rows, mut key) = (0, Vec::new());
     loop {
-        let Some((row_key, mut attrs, source)) = merge.next()? else { break };
+        let Some((row_key, mut attrs, source)) = merge.next()? else {
+            break;
+        };
         if attrs.organization == 0 {
             writer.row(row_key, &attrs)?;
         } else {
@@ -195,14 +244,14 @@ fn write_rows(runs: &[Arc<Run>], writer: &mut SegmentWriter) -> Result<u64> {
 /// Records by issuance, copies folded into what they copy.
 fn write_records(runs: &[Arc<Run>], writer: &mut SegmentWriter) -> Result<u64> {
     let mut all: Vec<(WireRecord<'_>, u64, u32)> = runs.iter().flat_map(|run| run.wire_records()).collect();
-    all.sort_unstable_by(|a, b| {
-        (a.0.issuance, a.0.serial, a.1).cmp(&(b.0.issuance, b.0.serial, b.1))
-    });
+    all.sort_unstable_by(|a, b| (a.0.issuance, a.0.serial, a.1).cmp(&(b.0.issuance, b.0.serial, b.1)));
     let mut written = 0;
     let mut rest = all.into_iter().peekable();
     while let Some((wire, seq, issuer)) = rest.next() {
         let mut record: CertRecord = wire.to_record(seq, issuer);
-        while let Some((copy, seq, issuer)) = rest.next_if(|(next, ..)| next.issuance == wire.issuance && next.serial == wire.serial) {
+        while let Some((copy, seq, issuer)) =
+            rest.next_if(|(next, ..)| next.issuance == wire.issuance && next.serial == wire.serial)
+        {
             record.fold(copy.to_record(seq, issuer));
         }
         writer.record(&mut record)?;
@@ -210,4 +259,3 @@ fn write_records(runs: &[Arc<Run>], writer: &mut SegmentWriter) -> Result<u64> {
     }
     Ok(written)
 }
-

@@ -56,7 +56,11 @@ impl Default for Options {
             commit_bytes: 4 << 20,
             commit_interval: Duration::from_millis(50),
             cache_bytes: 64 << 20,
-            now: || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |now| now.as_secs() as i64),
+            now: || {
+                std::time::SystemTime::now()
+                    .duration_since(std::time::UNIX_EPOCH)
+                    .map_or(0, |now| now.as_secs() as i64)
+            },
         }
     }
 }
@@ -118,7 +122,12 @@ impl Index {
         let loaded = match recover::load(dir, &cache)? {
             Some(loaded) => loaded,
             None => {
-                Manifest { first_wal: 1, next_segment: 1, ..Manifest::default() }.publish(dir)?;
+                Manifest {
+                    first_wal: 1,
+                    next_segment: 1,
+                    ..Manifest::default()
+                }
+                .publish(dir)?;
                 recover::load(dir, &cache)?.ok_or_else(|| Error::NoIndex { path: dir.to_owned() })?
             }
         };
@@ -126,25 +135,55 @@ impl Index {
         Self::start(dir, options, lock, cache, loaded)
     }
 
-    fn start(dir: &Path, options: Options, lock: FolderLock, cache: Arc<BlockCache>, loaded: Loaded) -> Result<Self> {
-        let Loaded { manifest, mut view, wals, mut known } = loaded;
-        let next_wal = wals.iter().map(|wal| wal.number + 1).max().unwrap_or(0).max(manifest.first_wal);
+    fn start(
+        dir: &Path,
+        options: Options,
+        lock: FolderLock,
+        cache: Arc<BlockCache>,
+        loaded: Loaded,
+    ) -> Result<Self> {
+        let Loaded {
+            manifest,
+            mut view,
+            wals,
+            mut known,
+        } = loaded;
+        let next_wal = wals
+            .iter()
+            .map(|wal| wal.number + 1)
+            .max()
+            .unwrap_or(0)
+            .max(manifest.first_wal);
         for wal in wals.iter().filter(|wal| !wal.damaged && wal.append_offset > 0) {
             // The torn tail of a crash goes, so that it is told once and not at each opening.
             let path = wal_path(dir, wal.number);
-            let length = std::fs::metadata(&path).map_err(Error::io("read the size of", &path))?.len();
+            let length = std::fs::metadata(&path)
+                .map_err(Error::io("read the size of", &path))?
+                .len();
             if length > wal.append_offset {
                 tamis_durable::frames::truncate(&path, wal.append_offset)?;
             }
         }
         let wal = FrameWriter::create(&wal_path(dir, next_wal), WAL_FORMAT, next_wal)?;
         known.rotate(next_wal, manifest.first_wal);
-        let issuer_numbers = view.issuers.iter().zip(0..).map(|(issuer, number)| (Box::from(issuer.as_ref()), number)).collect();
+        let issuer_numbers = view
+            .issuers
+            .iter()
+            .zip(0..)
+            .map(|(issuer, number)| (Box::from(issuer.as_ref()), number))
+            .collect();
         let frozen: Vec<Arc<Memtable>> = view.memtables.clone();
-        let active = Memtable { wal: next_wal, ..Memtable::default() };
+        let active = Memtable {
+            wal: next_wal,
+            ..Memtable::default()
+        };
         view.memtables.push(Arc::new(active.clone()));
         let next_seq = view.next_seq;
-        let damaged_wals = wals.iter().filter(|wal| wal.damaged).map(|wal| wal.number).collect();
+        let damaged_wals = wals
+            .iter()
+            .filter(|wal| wal.damaged)
+            .map(|wal| wal.number)
+            .collect();
         let shared = Shared::new(view);
         let manifest = Arc::new(Mutex::new(manifest));
         let (jobs, queue) = sync_channel(FROZEN_MAX);
@@ -210,12 +249,23 @@ impl Index {
         if let Some(log) = view.logs.iter().find(|log| log.name == name) {
             return Ok(log.number);
         }
-        let number = view.logs.iter().map(|log| log.number).max().unwrap_or(0).checked_add(1).ok_or(Error::TooLarge {
-            what: "logs",
-            found: u64::from(u16::MAX) + 1,
-            limit: u64::from(u16::MAX),
-        })?;
-        let log = LogEntry { number, name: name.to_owned(), ranges: Vec::new() };
+        let number = view
+            .logs
+            .iter()
+            .map(|log| log.number)
+            .max()
+            .unwrap_or(0)
+            .checked_add(1)
+            .ok_or(Error::TooLarge {
+                what: "logs",
+                found: u64::from(u16::MAX) + 1,
+                limit: u64::from(u16::MAX),
+            })?;
+        let log = LogEntry {
+            number,
+            name: name.to_owned(),
+            ranges: Vec::new(),
+        };
         manifest.logs.push(log.clone());
         manifest.publish(&self.dir)?;
         self.shared.update(|view| Arc::make_mut(&mut view.logs).push(log));
@@ -234,7 +284,9 @@ impl Index {
             // Records were judged that the log does not hold: going on could drop their copies.
             let _ = self.shared.failure.set(error.to_string());
         })?;
-        let old = writer.oldest_pending.is_some_and(|since| since.elapsed() >= self.options.commit_interval);
+        let old = writer
+            .oldest_pending
+            .is_some_and(|since| since.elapsed() >= self.options.commit_interval);
         if old || writer.wal.pending_bytes() >= self.options.commit_bytes {
             self.commit_locked(&mut writer)?;
         }
@@ -268,7 +320,8 @@ impl Index {
             for head in &heads {
                 view.totals.add(&head.totals);
                 if !head.new_issuers.is_empty() {
-                    Arc::make_mut(&mut view.issuers).extend(head.new_issuers.iter().map(|issuer| Arc::from(issuer.as_ref())));
+                    Arc::make_mut(&mut view.issuers)
+                        .extend(head.new_issuers.iter().map(|issuer| Arc::from(issuer.as_ref())));
                 }
                 if !head.covers.is_empty() {
                     manifest::cover(Arc::<Vec<LogEntry>>::make_mut(&mut view.logs), &head.covers);
@@ -287,12 +340,19 @@ impl Index {
 
     /// Starts a new memtable and hands the full one to the flusher.
     fn freeze(&self, writer: &mut Writer, done: Option<SyncSender<()>>) -> Result<()> {
-        let first_wal = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).first_wal;
+        let first_wal = self
+            .manifest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .first_wal;
         let next = writer.active.wal + 1;
         let wal = FrameWriter::create(&wal_path(&self.dir, next), WAL_FORMAT, next)?;
         writer.wal = wal;
         writer.known.rotate(next, first_wal);
-        writer.active = Memtable { wal: next, ..Memtable::default() };
+        writer.active = Memtable {
+            wal: next,
+            ..Memtable::default()
+        };
         let active = Arc::new(writer.active.clone());
         // Frozen here is all that no earlier job has taken: the flusher removes what it finished, and
         // jobs run in order, so taking a memtable twice is harmless but for the work.
@@ -308,7 +368,9 @@ impl Index {
             return Ok(());
         }
         self.check()?;
-        Err(Error::Refusing { reason: "the flusher is gone".to_owned() })
+        Err(Error::Refusing {
+            reason: "the flusher is gone".to_owned(),
+        })
     }
 
     /// Commits, turns everything into segments and waits for it.
@@ -346,7 +408,9 @@ impl Index {
 
     fn check(&self) -> Result<()> {
         match self.shared.failure.get() {
-            Some(reason) => Err(Error::Refusing { reason: reason.clone() }),
+            Some(reason) => Err(Error::Refusing {
+                reason: reason.clone(),
+            }),
             None => Ok(()),
         }
     }
@@ -372,11 +436,19 @@ fn spawn_flusher(flusher: Flusher, queue: Receiver<FlushJob>, dir: &Path) -> Res
 /// Segment files that no manifest names are what a crash left of a flush.
 fn remove_strangers(dir: &Path, manifest: &Manifest) -> Result<()> {
     let entries = std::fs::read_dir(dir).map_err(Error::io("list", dir))?;
-    for month in entries.filter_map(std::result::Result::ok).filter(|entry| is_month(&entry.file_name())) {
+    for month in entries
+        .filter_map(std::result::Result::ok)
+        .filter(|entry| is_month(&entry.file_name()))
+    {
         let files = std::fs::read_dir(month.path()).map_err(Error::io("list", &month.path()))?;
         for file in files.filter_map(std::result::Result::ok) {
             let name = file.file_name();
-            let id = name.to_str().and_then(|name| name.strip_prefix("seg-")?.strip_suffix(".tamis")?.parse::<u64>().ok());
+            let id = name.to_str().and_then(|name| {
+                name.strip_prefix("seg-")?
+                    .strip_suffix(".tamis")?
+                    .parse::<u64>()
+                    .ok()
+            });
             if id.is_some_and(|id| manifest.segments.iter().all(|known| known.id != id)) {
                 tracing::info!(file = %file.path().display(), "removing an unfinished segment");
                 std::fs::remove_file(file.path()).map_err(Error::io("remove", &file.path()))?;
@@ -388,14 +460,25 @@ fn remove_strangers(dir: &Path, manifest: &Manifest) -> Result<()> {
 
 fn is_month(name: &std::ffi::OsStr) -> bool {
     name.to_str().is_some_and(|name| {
-        name.len() == 7 && name.bytes().enumerate().all(|(at, byte)| if at == 4 { byte == b'-' } else { byte.is_ascii_digit() })
+        name.len() == 7
+            && name.bytes().enumerate().all(|(at, byte)| {
+                if at == 4 {
+                    byte == b'-'
+                } else {
+                    byte.is_ascii_digit()
+                }
+            })
     })
 }
 
 impl Writer {
     /// Judges the records of a batch and logs what they bring as one frame.
     fn log(&mut self, batch: &Batch, view: &View) -> Result<Outcome> {
-        let mut head = CommitHead { first_seq: self.next_seq, covers: batch.covers.clone(), ..CommitHead::default() };
+        let mut head = CommitHead {
+            first_seq: self.next_seq,
+            covers: batch.covers.clone(),
+            ..CommitHead::default()
+        };
         self.map_issuers(batch, &mut head)?;
         let mut records = Vec::with_capacity(batch.bytes.len());
         let mut outcome = Outcome::default();
@@ -403,8 +486,13 @@ impl Writer {
         for &end in &batch.ends {
             let bytes = batch.bytes.get(start..end as usize).unwrap_or(&[]);
             start = end as usize;
-            let Ok(wire) = WireRecord::read(&mut Reader::new(bytes)) else { continue };
-            match self.known.judge(&wire, || view.stored(wire.issuance, wire.serial))? {
+            let Ok(wire) = WireRecord::read(&mut Reader::new(bytes)) else {
+                continue;
+            };
+            match self
+                .known
+                .judge(&wire, || view.stored(wire.issuance, wire.serial))?
+            {
                 Verdict::New => {
                     records.extend_from_slice(bytes);
                     head.records += 1;
@@ -461,7 +549,11 @@ impl Writer {
                     let number = self.issuer_numbers.len() as u32;
                     if number >= crate::dictionary::ISSUERS_MAX {
                         let limit = u64::from(crate::dictionary::ISSUERS_MAX);
-                        return Err(Error::TooLarge { what: "issuers", found: limit + 1, limit });
+                        return Err(Error::TooLarge {
+                            what: "issuers",
+                            found: limit + 1,
+                            limit,
+                        });
                     }
                     head.new_issuers.push(issuer.clone());
                     self.issuer_numbers.insert(issuer.clone(), number);
@@ -485,5 +577,7 @@ fn count_new(totals: &mut Totals, wire: &WireRecord<'_>) {
 }
 
 fn precertificates<'a>(prints: impl Iterator<Item = &'a crate::record::Fingerprint>) -> u64 {
-    prints.filter(|print| print.kind == CertificateKind::Precertificate).count() as u64
+    prints
+        .filter(|print| print.kind == CertificateKind::Precertificate)
+        .count() as u64
 }

@@ -96,7 +96,11 @@ fn sanitise(out: &mut Vec<u8>, start: usize) {
 fn put_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     for byte in bytes {
         for nibble in [byte >> 4, byte & 15] {
-            out.push(if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 });
+            out.push(if nibble < 10 {
+                b'0' + nibble
+            } else {
+                b'a' + nibble - 10
+            });
         }
     }
 }
@@ -219,17 +223,37 @@ mod tests {
 
     #[test]
     fn each_space_encodes_and_shows() {
-        check(Identifier::Host("www.example.com"), b"com.example.www", "www.example.com", Some(b"com.example"));
+        check(
+            Identifier::Host("www.example.com"),
+            b"com.example.www",
+            "www.example.com",
+            Some(b"com.example"),
+        );
         check(Identifier::Host("localhost"), b"localhost", "localhost", None);
-        check(Identifier::Ip("192.0.2.1".parse().unwrap()), b"\x01c0000201", "192.0.2.1", Some(b"\x01c0000201"));
+        check(
+            Identifier::Ip("192.0.2.1".parse().unwrap()),
+            b"\x01c0000201",
+            "192.0.2.1",
+            Some(b"\x01c0000201"),
+        );
         check(
             Identifier::Ip("2001:db8::1".parse().unwrap()),
             b"\x0120010db8000000000000000000000001",
             "2001:db8::1",
             Some(b"\x0120010db8000000000000000000000001"),
         );
-        check(Identifier::Email("Al@mail.example.com"), b"\x02com.example.mail@Al", "Al@mail.example.com", Some(b"\x02com.example"));
-        check(Identifier::Text("f*.example.com"), b"\x03com.example.f*", "f*.example.com", Some(b"\x03com.example"));
+        check(
+            Identifier::Email("Al@mail.example.com"),
+            b"\x02com.example.mail@Al",
+            "Al@mail.example.com",
+            Some(b"\x02com.example"),
+        );
+        check(
+            Identifier::Text("f*.example.com"),
+            b"\x03com.example.f*",
+            "f*.example.com",
+            Some(b"\x03com.example"),
+        );
     }
 
     #[test]

@@ -52,13 +52,19 @@ fn short(fingerprint: &Fingerprint) -> u64 {
 
 impl Known {
     fn of_wire(wire: &WireRecord<'_>) -> Self {
-        let mut known = Self { first_seen: wire.first_seen, ..Self::default() };
+        let mut known = Self {
+            first_seen: wire.first_seen,
+            ..Self::default()
+        };
         known.absorb(wire);
         known
     }
 
     fn of_record(record: &CertRecord) -> Self {
-        let mut known = Self { first_seen: record.first_seen, ..Self::default() };
+        let mut known = Self {
+            first_seen: record.first_seen,
+            ..Self::default()
+        };
         known.fingerprints.extend(record.fingerprints.iter().map(short));
         for position in &record.positions {
             known.position(position);
@@ -68,7 +74,10 @@ impl Known {
 
     /// Notes what `wire` tells and answers what of it is new.
     fn absorb(&mut self, wire: &WireRecord<'_>) -> Novelty {
-        let mut novelty = Novelty { earlier: wire.first_seen < self.first_seen, ..Novelty::default() };
+        let mut novelty = Novelty {
+            earlier: wire.first_seen < self.first_seen,
+            ..Novelty::default()
+        };
         self.first_seen = self.first_seen.min(wire.first_seen);
         for fingerprint in wire.fingerprints() {
             let short = short(&fingerprint);
@@ -77,7 +86,9 @@ impl Known {
                 novelty.fingerprints.push(fingerprint);
             }
         }
-        novelty.positions.extend(wire.positions().filter(|position| self.position(position)));
+        novelty
+            .positions
+            .extend(wire.positions().filter(|position| self.position(position)));
         novelty
     }
 
@@ -85,7 +96,9 @@ impl Known {
     fn position(&mut self, position: &Position) -> bool {
         let entry = (position.timestamp_ms, position.id());
         let count = usize::from(self.positions_count);
-        let Some(held) = self.positions.get(..count) else { return false };
+        let Some(held) = self.positions.get(..count) else {
+            return false;
+        };
         if held.iter().any(|known| known.1 == entry.1) {
             return false;
         }
@@ -175,7 +188,8 @@ impl KnownIssuances {
         wire: &WireRecord<'_>,
         look_up: impl FnOnce() -> crate::Result<Option<CertRecord>>,
     ) -> crate::Result<()> {
-        self.judge(wire, || if wire.copy { look_up() } else { Ok(None) }).map(drop)
+        self.judge(wire, || if wire.copy { look_up() } else { Ok(None) })
+            .map(drop)
     }
 
     fn note(&mut self, identity: Identity, known: Known) {

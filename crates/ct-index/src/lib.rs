@@ -16,7 +16,15 @@
 
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::expect_used)]
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::expect_used))]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::expect_used
+    )
+)]
 
 pub mod batch;
 mod check;
@@ -33,8 +41,8 @@ mod manifest;
 mod memtable;
 mod merge;
 pub mod query;
-mod recover;
 pub mod record;
+mod recover;
 mod row;
 mod segment;
 mod snapshot;

@@ -20,7 +20,10 @@ use crate::{Error, Result};
 pub(crate) const MAGIC: [u8; 8] = *b"TAMISMAN";
 /// Version of the format.
 pub(crate) const VERSION: u32 = 1;
-const FORMAT: sealed::Format = sealed::Format { magic: MAGIC, version: VERSION };
+const FORMAT: sealed::Format = sealed::Format {
+    magic: MAGIC,
+    version: VERSION,
+};
 /// A manifest with a hundred thousand segments stays below this.
 const BYTES_MAX: u64 = 256 << 20;
 /// Both copies, the first read first.
@@ -112,7 +115,8 @@ impl Manifest {
     /// Publishes the next generation, both copies.
     pub(crate) fn publish(&mut self, dir: &Path) -> Result<()> {
         self.generation += 1;
-        let json = serde_json::to_vec(self).map_err(|error| Error::BadQuery(format!("encode the manifest: {error}")))?;
+        let json = serde_json::to_vec(self)
+            .map_err(|error| Error::BadQuery(format!("encode the manifest: {error}")))?;
         for name in NAMES {
             sealed::publish(&dir.join(name), FORMAT, &json)?;
         }
@@ -127,7 +131,10 @@ impl Manifest {
         for name in NAMES {
             match Self::read_copy(&dir.join(name)) {
                 Ok(manifest) => {
-                    if newest.as_ref().is_none_or(|known| known.generation < manifest.generation) {
+                    if newest
+                        .as_ref()
+                        .is_none_or(|known| known.generation < manifest.generation)
+                    {
                         newest = Some(manifest);
                     }
                 }
@@ -144,7 +151,8 @@ impl Manifest {
     /// Reads one copy.
     pub(crate) fn read_copy(path: &Path) -> Result<Self> {
         let payload = sealed::read(path, FORMAT, BYTES_MAX)?;
-        serde_json::from_slice(&payload).map_err(|error| Error::corrupt(path, 0, format!("the manifest does not parse: {error}")))
+        serde_json::from_slice(&payload)
+            .map_err(|error| Error::corrupt(path, 0, format!("the manifest does not parse: {error}")))
     }
 }
 
@@ -154,7 +162,11 @@ mod tests {
 
     #[test]
     fn ranges_join() {
-        let mut log = LogEntry { number: 1, name: "a".to_owned(), ranges: Vec::new() };
+        let mut log = LogEntry {
+            number: 1,
+            name: "a".to_owned(),
+            ranges: Vec::new(),
+        };
         for (start, end) in [(10, 20), (30, 40), (20, 25), (0, 5), (24, 31), (7, 7)] {
             log.cover(start, end);
         }
@@ -164,7 +176,10 @@ mod tests {
     #[test]
     fn one_damaged_copy_is_survived_and_told() {
         let dir = tempfile::tempdir().unwrap();
-        let mut manifest = Manifest { next_seq: 7, ..Manifest::default() };
+        let mut manifest = Manifest {
+            next_seq: 7,
+            ..Manifest::default()
+        };
         manifest.publish(dir.path()).unwrap();
         let path = dir.path().join(NAMES[0]);
         let mut bytes = std::fs::read(&path).unwrap();
@@ -175,6 +190,9 @@ mod tests {
         assert_eq!(read, Some(manifest));
         assert_eq!(faults.len(), 1);
         std::fs::remove_file(dir.path().join(NAMES[1])).unwrap();
-        assert!(Manifest::read(dir.path()).is_err(), "a damaged manifest is never an empty index");
+        assert!(
+            Manifest::read(dir.path()).is_err(),
+            "a damaged manifest is never an empty index"
+        );
     }
 }

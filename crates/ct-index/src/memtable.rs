@@ -57,7 +57,10 @@ impl Run {
             let offset = (bytes.len() - reader.remaining()) as u32;
             let record = WireRecord::read(&mut reader)?;
             let number = run.records.len() as u32;
-            run.records.push(RunRecord { attrs: attrs_of(&record, seq, issuer_of(record.issuer), number), offset });
+            run.records.push(RunRecord {
+                attrs: attrs_of(&record, seq, issuer_of(record.issuer), number),
+                offset,
+            });
             for (key, bits) in record.names() {
                 run.rows.push(RowRef {
                     prefix: prefix_of(key),
@@ -77,8 +80,12 @@ impl Run {
     /// One run of several; the inputs stay for their readers.
     pub(crate) fn merge(runs: &[Arc<Self>]) -> Self {
         let mut merged = Self::default();
-        merged.bytes.reserve_exact(runs.iter().map(|run| run.bytes.len()).sum());
-        merged.rows.reserve_exact(runs.iter().map(|run| run.rows.len()).sum());
+        merged
+            .bytes
+            .reserve_exact(runs.iter().map(|run| run.bytes.len()).sum());
+        merged
+            .rows
+            .reserve_exact(runs.iter().map(|run| run.rows.len()).sum());
         for run in runs {
             let byte_base = merged.bytes.len() as u32;
             let record_base = merged.records.len() as u32;
@@ -105,7 +112,11 @@ impl Run {
     fn sort(&mut self) {
         let Self { bytes, records, rows } = self;
         let key_of = |row: &RowRef| key_at(bytes, row);
-        let issuance_of = |row: &RowRef| records.get(row.record as usize).map(|record| record.attrs.issuance);
+        let issuance_of = |row: &RowRef| {
+            records
+                .get(row.record as usize)
+                .map(|record| record.attrs.issuance)
+        };
         rows.sort_by(|a, b| {
             a.prefix
                 .cmp(&b.prefix)
@@ -152,7 +163,12 @@ impl Run {
         self.records
             .iter()
             .filter(|record| record.attrs.issuance == issuance)
-            .filter_map(|record| Some(self.wire_at(record.offset)?.to_record(record.attrs.seq, record.attrs.issuer)))
+            .filter_map(|record| {
+                Some(
+                    self.wire_at(record.offset)?
+                        .to_record(record.attrs.seq, record.attrs.issuer),
+                )
+            })
             .collect()
     }
 
@@ -162,14 +178,23 @@ impl Run {
             let key = key_at(&self.bytes, row);
             key < range.start.as_slice() || after.is_some_and(|after| (key, self.issuance_of(row)) <= after)
         });
-        let end = self.rows.partition_point(|row| key_at(&self.bytes, row) < range.end.as_slice());
-        let mut cursor = RunCursor { run: Arc::clone(self), at: start, end, attrs: None };
+        let end = self
+            .rows
+            .partition_point(|row| key_at(&self.bytes, row) < range.end.as_slice());
+        let mut cursor = RunCursor {
+            run: Arc::clone(self),
+            at: start,
+            end,
+            attrs: None,
+        };
         cursor.settle();
         cursor
     }
 
     fn issuance_of(&self, row: &RowRef) -> u64 {
-        self.records.get(row.record as usize).map_or(0, |record| record.attrs.issuance)
+        self.records
+            .get(row.record as usize)
+            .map_or(0, |record| record.attrs.issuance)
     }
 }
 
@@ -181,14 +206,20 @@ fn attrs_of(record: &WireRecord<'_>, seq: u64, issuer: u32, number: u32) -> RowA
         not_before: record.not_before,
         not_after: record.not_after,
         issuer,
-        organization: if record.organization.is_empty() { 0 } else { number + 1 },
+        organization: if record.organization.is_empty() {
+            0
+        } else {
+            number + 1
+        },
         bits: 0,
     }
 }
 
 fn key_at<'a>(bytes: &'a [u8], row: &RowRef) -> &'a [u8] {
     let start = row.key as usize;
-    bytes.get(start..start + usize::from(row.key_bytes)).unwrap_or(&[])
+    bytes
+        .get(start..start + usize::from(row.key_bytes))
+        .unwrap_or(&[])
 }
 
 fn prefix_of(key: &[u8]) -> u64 {
@@ -210,10 +241,16 @@ pub(crate) struct RunCursor {
 
 impl RunCursor {
     fn settle(&mut self) {
-        self.attrs = (self.at < self.end).then(|| self.run.rows.get(self.at)).flatten().and_then(|row| {
-            let record = self.run.records.get(row.record as usize)?;
-            Some(RowAttrs { bits: row.bits, ..record.attrs })
-        });
+        self.attrs = (self.at < self.end)
+            .then(|| self.run.rows.get(self.at))
+            .flatten()
+            .and_then(|row| {
+                let record = self.run.records.get(row.record as usize)?;
+                Some(RowAttrs {
+                    bits: row.bits,
+                    ..record.attrs
+                })
+            });
     }
 }
 
@@ -253,7 +290,9 @@ impl Memtable {
     pub(crate) fn push(&mut self, run: Run) {
         self.runs.push(Arc::new(run));
         while let Some(tail) = self.runs.len().checked_sub(RUNS_PER_TIER) {
-            let Some(candidates) = self.runs.get(tail..) else { return };
+            let Some(candidates) = self.runs.get(tail..) else {
+                return;
+            };
             let largest = candidates.iter().map(|run| run.memory_bytes()).max().unwrap_or(0);
             let total: usize = candidates.iter().map(|run| run.memory_bytes()).sum();
             if largest * 2 > total || total > u32::MAX as usize / 2 {

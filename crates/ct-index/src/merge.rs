@@ -19,8 +19,16 @@ pub(crate) struct Merge {
 
 impl Merge {
     pub(crate) fn new(cursors: Vec<Box<dyn RowCursor>>) -> Self {
-        let heap = (0..cursors.len()).filter(|&at| cursors.get(at).is_some_and(|cursor| cursor.row().is_some())).collect();
-        let mut merge = Self { cursors, heap, key: Vec::new(), source: 0, scanned: 0 };
+        let heap = (0..cursors.len())
+            .filter(|&at| cursors.get(at).is_some_and(|cursor| cursor.row().is_some()))
+            .collect();
+        let mut merge = Self {
+            cursors,
+            heap,
+            key: Vec::new(),
+            source: 0,
+            scanned: 0,
+        };
         for place in (0..merge.heap.len() / 2).rev() {
             merge.sink(place);
         }
@@ -30,9 +38,10 @@ impl Merge {
     fn compare(&self, a: usize, b: usize) -> Ordering {
         let row = |number: usize| self.cursors.get(number).and_then(|cursor| cursor.row());
         match (row(a), row(b)) {
-            (Some((key_a, a_attrs)), Some((key_b, b_attrs))) => {
-                key_a.cmp(key_b).then_with(|| a_attrs.issuance.cmp(&b_attrs.issuance)).then_with(|| a.cmp(&b))
-            }
+            (Some((key_a, a_attrs)), Some((key_b, b_attrs))) => key_a
+                .cmp(key_b)
+                .then_with(|| a_attrs.issuance.cmp(&b_attrs.issuance))
+                .then_with(|| a.cmp(&b)),
             (a, b) => b.is_some().cmp(&a.is_some()),
         }
     }
@@ -57,7 +66,9 @@ impl Merge {
 
     /// Moves the smallest cursor on and restores the heap.
     fn advance_smallest(&mut self) -> Result<()> {
-        let Some(&smallest) = self.heap.first() else { return Ok(()) };
+        let Some(&smallest) = self.heap.first() else {
+            return Ok(());
+        };
         self.scanned += 1;
         if let Some(cursor) = self.cursors.get_mut(smallest) {
             cursor.advance()?;
@@ -71,15 +82,21 @@ impl Merge {
 
     /// The next folded row: key, attributes and source.
     pub(crate) fn next(&mut self) -> Result<Option<(&[u8], RowAttrs, usize)>> {
-        let Some(&first) = self.heap.first() else { return Ok(None) };
-        let Some((key, attrs)) = self.cursors.get(first).and_then(|cursor| cursor.row()) else { return Ok(None) };
+        let Some(&first) = self.heap.first() else {
+            return Ok(None);
+        };
+        let Some((key, attrs)) = self.cursors.get(first).and_then(|cursor| cursor.row()) else {
+            return Ok(None);
+        };
         self.key.clear();
         self.key.extend_from_slice(key);
         let mut folded = *attrs;
         self.source = first;
         self.advance_smallest()?;
         while let Some(&next) = self.heap.first() {
-            let Some((key, attrs)) = self.cursors.get(next).and_then(|cursor| cursor.row()) else { break };
+            let Some((key, attrs)) = self.cursors.get(next).and_then(|cursor| cursor.row()) else {
+                break;
+            };
             if attrs.issuance != folded.issuance || key != self.key {
                 break;
             }
@@ -101,6 +118,9 @@ impl Merge {
 
     /// Damage that the sources met.
     pub(crate) fn take_faults(&mut self) -> Vec<Error> {
-        self.cursors.iter_mut().flat_map(|cursor| cursor.take_faults()).collect()
+        self.cursors
+            .iter_mut()
+            .flat_map(|cursor| cursor.take_faults())
+            .collect()
     }
 }

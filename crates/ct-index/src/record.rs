@@ -78,8 +78,8 @@ pub struct Observation<'a> {
     pub issuance: Issuance,
     /// Serial number, raw content bytes.
     pub serial: &'a [u8],
-    /// Hash of what was submitted.
-    pub fingerprint: Fingerprint,
+    /// Hash of what was submitted; absent where a log left the precertificate out.
+    pub fingerprint: Option<Fingerprint>,
     /// Where a log holds it, if it came from one.
     pub position: Option<Position>,
     /// When the world first saw it, in seconds since 1970: log entry, SCT, or the caller's guess.
@@ -163,8 +163,10 @@ impl CertRecord {
         self.fingerprints.sort_unstable();
         self.fingerprints.dedup();
         self.fingerprints.truncate(FINGERPRINTS_MAX);
-        self.positions.sort_unstable_by_key(|position| (position.timestamp_ms, position.log, position.index));
-        self.positions.dedup_by_key(|position| (position.log, position.index));
+        self.positions
+            .sort_unstable_by_key(|position| (position.timestamp_ms, position.log, position.index));
+        self.positions
+            .dedup_by_key(|position| (position.log, position.index));
         self.positions.truncate(POSITIONS_MAX);
     }
 }
@@ -174,10 +176,24 @@ const FLAG_NOT_BEFORE: u8 = 2;
 const FLAG_NOT_AFTER: u8 = 4;
 
 /// Appends the wire form of an observation; names are appended by [`WireNames`].
-pub(crate) fn put_observation(out: &mut Vec<u8>, seen: &Observation<'_>, issuer: u32, names: &[&str], copy: bool) {
+pub(crate) fn put_observation(
+    out: &mut Vec<u8>,
+    seen: &Observation<'_>,
+    issuer: u32,
+    names: &[&str],
+    copy: bool,
+) {
     let mut flags = if copy { FLAG_COPY } else { 0 };
-    flags |= if seen.not_before.is_some() { FLAG_NOT_BEFORE } else { 0 };
-    flags |= if seen.not_after.is_some() { FLAG_NOT_AFTER } else { 0 };
+    flags |= if seen.not_before.is_some() {
+        FLAG_NOT_BEFORE
+    } else {
+        0
+    };
+    flags |= if seen.not_after.is_some() {
+        FLAG_NOT_AFTER
+    } else {
+        0
+    };
     out.extend_from_slice(&seen.issuance.0.to_le_bytes());
     out.push(flags);
     put_zigzag(out, seen.first_seen);
@@ -186,7 +202,7 @@ pub(crate) fn put_observation(out: &mut Vec<u8>, seen: &Observation<'_>, issuer:
     }
     put_varint(out, u64::from(issuer));
     put_bytes(out, seen.serial.get(..SERIAL_BYTES_MAX).unwrap_or(seen.serial));
-    put_fingerprints(out, std::slice::from_ref(&seen.fingerprint));
+    put_fingerprints(out, seen.fingerprint.as_slice());
     put_positions(out, seen.position.as_slice());
     put_bytes(out, cut(seen.organization).as_bytes());
     let names = names.get(..COMMON_NAMES_MAX).unwrap_or(names);
@@ -216,7 +232,12 @@ fn put_positions(out: &mut Vec<u8>, positions: &[Position]) {
 }
 
 /// The wire form of a copy: what it adds to a record that is already there, and nothing else.
-pub(crate) fn put_copy(out: &mut Vec<u8>, of: &WireRecord<'_>, fingerprints: &[Fingerprint], positions: &[Position]) {
+pub(crate) fn put_copy(
+    out: &mut Vec<u8>,
+    of: &WireRecord<'_>,
+    fingerprints: &[Fingerprint],
+    positions: &[Position],
+) {
     out.extend_from_slice(&of.issuance.to_le_bytes());
     out.push(FLAG_COPY);
     put_zigzag(out, of.first_seen);
@@ -236,7 +257,10 @@ pub(crate) fn cut(text: &str) -> &str {
     if text.len() <= TEXT_BYTES_MAX {
         return text;
     }
-    let end = (0..=TEXT_BYTES_MAX).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    let end = (0..=TEXT_BYTES_MAX)
+        .rev()
+        .find(|&at| text.is_char_boundary(at))
+        .unwrap_or(0);
     text.get(..end).unwrap_or("")
 }
 
@@ -306,8 +330,16 @@ impl<'a> WireRecord<'a> {
             return Err(Malformed("unknown flags in a record"));
         }
         let first_seen = reader.zigzag()?;
-        let not_before = if flags & FLAG_NOT_BEFORE != 0 { Some(reader.zigzag()?) } else { None };
-        let not_after = if flags & FLAG_NOT_AFTER != 0 { Some(reader.zigzag()?) } else { None };
+        let not_before = if flags & FLAG_NOT_BEFORE != 0 {
+            Some(reader.zigzag()?)
+        } else {
+            None
+        };
+        let not_after = if flags & FLAG_NOT_AFTER != 0 {
+            Some(reader.zigzag()?)
+        } else {
+            None
+        };
         let issuer = reader.varint()?;
         let serial = reader.bytes()?;
         let count = reader.bounded(FINGERPRINTS_MAX as u64, "too many fingerprints")?;
@@ -355,10 +387,15 @@ impl<'a> WireRecord<'a> {
     }
 
     pub(crate) fn fingerprints(&self) -> impl Iterator<Item = Fingerprint> + use<'a> {
-        self.fingerprints.chunks_exact(FINGERPRINT_BYTES).filter_map(|bytes| {
-            let (kind, hash) = bytes.split_first()?;
-            Some(Fingerprint { kind: kind_of(*kind).ok()?, sha256: hash.try_into().ok()? })
-        })
+        self.fingerprints
+            .chunks_exact(FINGERPRINT_BYTES)
+            .filter_map(|bytes| {
+                let (kind, hash) = bytes.split_first()?;
+                Some(Fingerprint {
+                    kind: kind_of(*kind).ok()?,
+                    sha256: hash.try_into().ok()?,
+                })
+            })
     }
 
     pub(crate) fn positions(&self) -> impl Iterator<Item = Position> + use<'a> {
@@ -379,7 +416,8 @@ impl<'a> WireRecord<'a> {
 
     /// The owned record.
     pub(crate) fn to_record(self, seq: u64, issuer: u32) -> CertRecord {
-        let mut names: Vec<(Vec<u8>, NameBits)> = self.names().map(|(key, bits)| (key.to_vec(), bits)).collect();
+        let mut names: Vec<(Vec<u8>, NameBits)> =
+            self.names().map(|(key, bits)| (key.to_vec(), bits)).collect();
         sort_names(&mut names);
         let mut record = CertRecord {
             issuance: self.issuance,
@@ -417,7 +455,11 @@ fn sort_names(names: &mut Vec<(Vec<u8>, NameBits)>) {
 
 fn read_position(reader: &mut Reader<'_>) -> Decoded<Position> {
     let log = reader.bounded(u64::from(u16::MAX), "log number over 16 bits")? as u16;
-    Ok(Position { log, index: reader.varint()?, timestamp_ms: reader.varint()? })
+    Ok(Position {
+        log,
+        index: reader.varint()?,
+        timestamp_ms: reader.varint()?,
+    })
 }
 
 fn read_name<'a>(reader: &mut Reader<'a>) -> Decoded<(&'a [u8], NameBits)> {

@@ -20,7 +20,10 @@ use crate::segment::{BlockCache, Segment};
 use crate::view::View;
 use crate::{Error, Result};
 
-pub(crate) const WAL_FORMAT: sealed::Format = sealed::Format { magic: commit::MAGIC, version: commit::VERSION };
+pub(crate) const WAL_FORMAT: sealed::Format = sealed::Format {
+    magic: commit::MAGIC,
+    version: commit::VERSION,
+};
 
 /// Folder of the write-ahead log.
 pub(crate) fn wal_dir(dir: &Path) -> PathBuf {
@@ -76,7 +79,12 @@ pub(crate) fn load(dir: &Path, cache: &Arc<BlockCache>) -> Result<Option<Loaded>
         next_seq: manifest.next_seq,
         ..View::default()
     };
-    let mut loaded = Loaded { manifest, view, wals: Vec::new(), known: KnownIssuances::default() };
+    let mut loaded = Loaded {
+        manifest,
+        view,
+        wals: Vec::new(),
+        known: KnownIssuances::default(),
+    };
     for number in wal_numbers(dir)? {
         if number >= loaded.manifest.first_wal {
             loaded.replay(number, &mut faults)?;
@@ -110,8 +118,15 @@ impl Loaded {
         let path = wal_path(&self.view.dir, number);
         let bytes = std::fs::read(&path).map_err(Error::io("read", &path))?;
         self.known.rotate(number, self.manifest.first_wal);
-        let mut memtable = Memtable { wal: number, ..Memtable::default() };
-        let mut wal = ReplayedWal { number, append_offset: 0, damaged: false };
+        let mut memtable = Memtable {
+            wal: number,
+            ..Memtable::default()
+        };
+        let mut wal = ReplayedWal {
+            number,
+            append_offset: 0,
+            damaged: false,
+        };
         match FrameReader::new(&path, &bytes, WAL_FORMAT) {
             Ok(mut frames) => {
                 while let Some(frame) = frames.next() {
@@ -150,7 +165,11 @@ impl Loaded {
     }
 
     /// Replays one commit; the inner error is damage to this frame alone.
-    fn replay_frame(&mut self, payload: &[u8], memtable: &mut Memtable) -> Result<std::result::Result<(), Malformed>> {
+    fn replay_frame(
+        &mut self,
+        payload: &[u8],
+        memtable: &mut Memtable,
+    ) -> Result<std::result::Result<(), Malformed>> {
         let mut reader = Reader::new(payload);
         let head = match CommitHead::read(&mut reader) {
             Ok(head) => head,
@@ -166,7 +185,8 @@ impl Loaded {
         while !reader.is_empty() {
             if let Ok(wire) = WireRecord::read(&mut reader) {
                 let view = &self.view;
-                self.known.replay(&wire, || view.stored(wire.issuance, wire.serial))?;
+                self.known
+                    .replay(&wire, || view.stored(wire.issuance, wire.serial))?;
             }
         }
         self.view.next_seq = self.view.next_seq.max(head.first_seq + head.records);

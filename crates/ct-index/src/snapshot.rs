@@ -39,7 +39,9 @@ impl Snapshot {
             };
             if !raced || attempt == LOAD_ATTEMPTS {
                 let loaded = loaded?.ok_or_else(|| Error::NoIndex { path: dir.to_owned() })?;
-                return Ok(Self { view: Arc::new(loaded.view) });
+                return Ok(Self {
+                    view: Arc::new(loaded.view),
+                });
             }
         }
     }
@@ -50,7 +52,10 @@ impl Snapshot {
 
     /// Records of an issuance, folded over all segments and memtables. Positions may come from several.
     pub fn by_issuance(&self, issuance: Issuance) -> Result<Vec<CertRecord>> {
-        self.gather(|segment| segment.of_issuance(issuance.0), |run| run.of_issuance(issuance.0))
+        self.gather(
+            |segment| segment.of_issuance(issuance.0),
+            |run| run.of_issuance(issuance.0),
+        )
     }
 
     /// Records with this SHA-256 fingerprint, of a precertificate or a final certificate.
@@ -63,19 +68,29 @@ impl Snapshot {
 
     /// Records with this serial number (raw content bytes).
     pub fn by_serial(&self, serial: &[u8]) -> Result<Vec<CertRecord>> {
-        self.whole(self.gather(|segment| segment.of_serial(serial), |run| run.find(|wire, _| wire.serial == serial))?)
+        self.whole(self.gather(
+            |segment| segment.of_serial(serial),
+            |run| run.find(|wire, _| wire.serial == serial),
+        )?)
     }
 
     /// The record with this id: log number and index, or the order of discovery for log 0.
     pub fn by_id(&self, id: u64) -> Result<Vec<CertRecord>> {
         let (log, index) = ((id >> 48) as u16, id & 0xffff_ffff_ffff);
         let found = if log == 0 {
-            self.gather(|segment| segment.of_seq(index), |run| run.find(|_, seq| seq == index))?
+            self.gather(
+                |segment| segment.of_seq(index),
+                |run| run.find(|_, seq| seq == index),
+            )?
         } else {
             let holds = |wire: &crate::record::WireRecord<'_>| {
-                wire.positions().any(|position| position.log == log && position.index == index)
+                wire.positions()
+                    .any(|position| position.log == log && position.index == index)
             };
-            self.gather(|segment| segment.of_position(log, index), |run| run.find(|wire, _| holds(wire)))?
+            self.gather(
+                |segment| segment.of_position(log, index),
+                |run| run.find(|wire, _| holds(wire)),
+            )?
         };
         self.whole(found)
     }
@@ -84,7 +99,10 @@ impl Snapshot {
     fn whole(&self, found: Vec<CertRecord>) -> Result<Vec<CertRecord>> {
         let mut whole: Vec<CertRecord> = Vec::new();
         for part in found {
-            let same = self.by_issuance(Issuance(part.issuance))?.into_iter().find(|record| record.same_issuance(&part));
+            let same = self
+                .by_issuance(Issuance(part.issuance))?
+                .into_iter()
+                .find(|record| record.same_issuance(&part));
             let record = same.unwrap_or(part);
             if !whole.iter().any(|known| known.same_issuance(&record)) {
                 whole.push(record);

@@ -57,16 +57,29 @@ impl Stats {
             faults: view.faults.iter().map(|fault| fault.to_string()).collect(),
             ..Self::default()
         };
-        let mut regions: Vec<Region> = BlockKind::ALL.iter().map(|kind| Region { region: kind.name(), ..Region::default() }).collect();
+        let mut regions: Vec<Region> = BlockKind::ALL
+            .iter()
+            .map(|kind| Region {
+                region: kind.name(),
+                ..Region::default()
+            })
+            .collect();
         for segment in view.segments.iter() {
             let length = segment.blocks.file.len();
             stats.segment_bytes += length;
             stats.segment_rows += segment.tables.names.rows;
             stats.segment_records += segment.tables.certificates.rows;
             let tables = segment.footer.tables.iter().flat_map(|table| {
-                [(table.kind, table.rows, table.bytes), (BlockKind::IndexTop, table.blocks, u64::from(table.top.bytes))]
+                [
+                    (table.kind, table.rows, table.bytes),
+                    (BlockKind::IndexTop, table.blocks, u64::from(table.top.bytes)),
+                ]
             });
-            let singles = segment.footer.singles.iter().map(|(kind, at)| (*kind, 1, u64::from(at.bytes)));
+            let singles = segment
+                .footer
+                .singles
+                .iter()
+                .map(|(kind, at)| (*kind, 1, u64::from(at.bytes)));
             let mut parts: Vec<(BlockKind, u64, u64)> = tables.chain(singles).collect();
             // What is left are the chunks of the indexes, the footer, header and trailer.
             let told: u64 = parts.iter().map(|(.., bytes)| bytes).sum();

@@ -53,7 +53,13 @@ impl Totals {
     }
 
     pub(crate) fn encode_into(&self, out: &mut Vec<u8>) {
-        for count in [self.issuances, self.certificates, self.precertificates, self.positions, self.name_rows] {
+        for count in [
+            self.issuances,
+            self.certificates,
+            self.precertificates,
+            self.positions,
+            self.name_rows,
+        ] {
             put_varint(out, count);
         }
         put_varint(out, self.deviations.len() as u64);

@@ -35,7 +35,10 @@ pub(crate) struct View {
 impl View {
     /// The text of an issuer.
     pub(crate) fn issuer(&self, number: u32) -> Arc<str> {
-        self.issuers.get(number as usize).cloned().unwrap_or_else(|| format!("(issuer {number} is lost)").into())
+        self.issuers
+            .get(number as usize)
+            .cloned()
+            .unwrap_or_else(|| format!("(issuer {number} is lost)").into())
     }
 
     /// Unites records of one issuance from all sources.
@@ -81,7 +84,11 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(view: View) -> Arc<Self> {
-        Arc::new(Self { view: ArcSwap::from_pointee(view), changing: Mutex::new(()), failure: OnceLock::new() })
+        Arc::new(Self {
+            view: ArcSwap::from_pointee(view),
+            changing: Mutex::new(()),
+            failure: OnceLock::new(),
+        })
     }
 
     pub(crate) fn load(&self) -> Arc<View> {
@@ -91,7 +98,10 @@ impl Shared {
     /// Changes a copy of the view and publishes it.
     pub(crate) fn update(&self, change: impl FnOnce(&mut View)) {
         // A panic while changing leaves the old view in place, which is whole.
-        let guard = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let guard = self
+            .changing
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut next = View::clone(&self.view.load());
         change(&mut next);
         self.view.store(Arc::new(next));

@@ -28,13 +28,19 @@ impl Place {
     /// Reads a cursor and checks that it lies in the ranges of this query.
     pub(crate) fn decode(text: &str, ranges: &[KeyRange]) -> Result<Self> {
         let bad = |reason: &str| Error::BadCursor(reason.to_owned());
-        let bytes = base64_simd::URL_SAFE_NO_PAD.decode_to_vec(text.as_bytes()).map_err(|_| bad("it is no base64"))?;
+        let bytes = base64_simd::URL_SAFE_NO_PAD
+            .decode_to_vec(text.as_bytes())
+            .map_err(|_| bad("it is no base64"))?;
         let mut reader = Reader::new(&bytes);
         let place = (|| {
             let version = reader.u8().ok()?;
             let range = usize::from(reader.u8().ok()?);
             let issuance = u64::from_be_bytes(reader.array().ok()?);
-            (version == VERSION).then(|| Self { range, key: reader.rest().to_vec(), issuance })
+            (version == VERSION).then(|| Self {
+                range,
+                key: reader.rest().to_vec(),
+                issuance,
+            })
         })();
         let place = place.ok_or_else(|| bad("it is cut off or of another version"))?;
         match ranges.get(place.range) {
@@ -51,13 +57,29 @@ mod tests {
 
     #[test]
     fn cursors_round_trip_and_refuse_other_queries() {
-        let ranges = [KeyRange::exact(&Identifier::Host("example.com")), KeyRange::below("example.com")];
-        let place = Place { range: 1, key: b"com.example.www".to_vec(), issuance: u64::MAX - 1 };
+        let ranges = [
+            KeyRange::exact(&Identifier::Host("example.com")),
+            KeyRange::below("example.com"),
+        ];
+        let place = Place {
+            range: 1,
+            key: b"com.example.www".to_vec(),
+            issuance: u64::MAX - 1,
+        };
         let text = place.encode();
         assert_eq!(Place::decode(&text, &ranges).unwrap(), place);
-        assert!(Place::decode(&text, &[KeyRange::below("example.org"), KeyRange::below("example.org")]).is_err());
+        assert!(
+            Place::decode(
+                &text,
+                &[KeyRange::below("example.org"), KeyRange::below("example.org")]
+            )
+            .is_err()
+        );
         for broken in ["", "A", "!!!!", &text[..5]] {
-            assert!(matches!(Place::decode(broken, &ranges), Err(Error::BadCursor(_))), "{broken}");
+            assert!(
+                matches!(Place::decode(broken, &ranges), Err(Error::BadCursor(_))),
+                "{broken}"
+            );
         }
     }
 }

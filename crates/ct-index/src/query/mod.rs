@@ -37,7 +37,11 @@ pub struct Paging {
 
 impl Default for Paging {
     fn default() -> Self {
-        Self { limit: 1_000, cursor: None, deadline: DEADLINE }
+        Self {
+            limit: 1_000,
+            cursor: None,
+            deadline: DEADLINE,
+        }
     }
 }
 
@@ -65,7 +69,10 @@ pub(crate) struct Deadline {
 
 impl Deadline {
     pub(crate) fn after(time: Duration) -> Self {
-        Self { ends: Instant::now() + time, checked: 0 }
+        Self {
+            ends: Instant::now() + time,
+            checked: 0,
+        }
     }
 
     /// True when time is over; looks at the clock every [`ROWS_PER_CHECK`] rows scanned.
@@ -81,6 +88,8 @@ impl Deadline {
 pub(crate) fn check_limit(limit: usize) -> Result<usize> {
     match limit {
         1..=LIMIT_MAX => Ok(limit),
-        _ => Err(Error::BadQuery(format!("the limit must be between 1 and {LIMIT_MAX}, not {limit}"))),
+        _ => Err(Error::BadQuery(format!(
+            "the limit must be between 1 and {LIMIT_MAX}, not {limit}"
+        ))),
     }
 }

@@ -41,8 +41,15 @@ pub struct NameItem {
 impl NamesQuery {
     /// Names at or below a host name or a top-level domain.
     pub fn under(host: &str) -> Self {
-        let ranges = vec![KeyRange::exact(&crate::key::Identifier::Host(host)), KeyRange::below(host)];
-        Self { ranges, since: None, paging: Paging::default() }
+        let ranges = vec![
+            KeyRange::exact(&crate::key::Identifier::Host(host)),
+            KeyRange::below(host),
+        ];
+        Self {
+            ranges,
+            since: None,
+            paging: Paging::default(),
+        }
     }
 }
 
@@ -51,10 +58,20 @@ impl Snapshot {
     pub fn names(&self, query: &NamesQuery) -> Result<Page<NameItem>> {
         let limit = check_limit(query.paging.limit)?;
         let mut scan = Scan::open(self.view(), query.ranges.clone(), &query.paging)?;
-        let mut page = Page { items: Vec::new(), next: None, partial: false, scanned: 0, faults: Vec::new() };
+        let mut page = Page {
+            items: Vec::new(),
+            next: None,
+            partial: false,
+            scanned: 0,
+            faults: Vec::new(),
+        };
         let mut open: Option<(Vec<u8>, NameItem)> = None;
         let mut last: Option<Place> = None;
-        let wanted = |item: &NameItem| query.since.is_none_or(|since| item.first_seen >= since);
+        // The rest of a name that an earlier page began is not judged by its part of the dates.
+        let resumed = scan.resumed_name();
+        let wanted = |item: &NameItem| {
+            query.since.is_none_or(|since| item.first_seen >= since) || resumed.as_ref() == Some(&item.name)
+        };
         loop {
             match scan.step()? {
                 Step::Row(row) => {
@@ -62,7 +79,8 @@ impl Snapshot {
                     match &mut open {
                         Some((key, item)) if *key == row.key => add(item, attrs),
                         _ => {
-                            page.items.extend(open.take().map(|(_, item)| item).filter(wanted));
+                            page.items
+                                .extend(open.take().map(|(_, item)| item).filter(wanted));
                             if page.items.len() >= limit {
                                 page.next = last.map(|place| place.encode());
                                 break;
@@ -72,16 +90,26 @@ impl Snapshot {
                             open = Some((row.key.clone(), item));
                         }
                     }
-                    last = Some(Place { range: row.range, key: row.key, issuance: attrs.issuance });
+                    last = Some(Place {
+                        range: row.range,
+                        key: row.key,
+                        issuance: attrs.issuance,
+                    });
                 }
                 Step::OutOfTime => {
                     page.partial = true;
-                    page.items.extend(open.take().map(|(_, item)| NameItem { unfinished: true, ..item }));
-                    page.next = last.map(|place| place.encode()).or_else(|| query.paging.cursor.clone());
+                    page.items.extend(open.take().map(|(_, item)| NameItem {
+                        unfinished: true,
+                        ..item
+                    }));
+                    page.next = last
+                        .map(|place| place.encode())
+                        .or_else(|| query.paging.cursor.clone());
                     break;
                 }
                 Step::End => {
-                    page.items.extend(open.take().map(|(_, item)| item).filter(wanted));
+                    page.items
+                        .extend(open.take().map(|(_, item)| item).filter(wanted));
                     break;
                 }
             }

@@ -40,7 +40,11 @@ pub(crate) enum Step {
 
 impl Scan {
     pub(crate) fn open(view: &Arc<View>, ranges: Vec<KeyRange>, paging: &Paging) -> Result<Self> {
-        let after = paging.cursor.as_deref().map(|text| Place::decode(text, &ranges)).transpose()?;
+        let after = paging
+            .cursor
+            .as_deref()
+            .map(|text| Place::decode(text, &ranges))
+            .transpose()?;
         Ok(Self {
             view: Arc::clone(view),
             range: after.as_ref().map_or(0, |place| place.range),
@@ -57,6 +61,11 @@ impl Scan {
         &self.view
     }
 
+    /// The name that the cursor of the page lies in.
+    pub(crate) fn resumed_name(&self) -> Option<String> {
+        self.after.as_ref().map(|place| crate::key::display(&place.key))
+    }
+
     /// Rows looked at so far.
     pub(crate) fn scanned(&self) -> u64 {
         self.scanned_before + self.merge.as_ref().map_or(0, |merge| merge.scanned)
@@ -69,14 +78,21 @@ impl Scan {
                 return Ok(Step::OutOfTime);
             }
             if self.merge.is_none() {
-                let Some(range) = self.ranges.get(self.range) else { return Ok(Step::End) };
+                let Some(range) = self.ranges.get(self.range) else {
+                    return Ok(Step::End);
+                };
                 let after = self.after.take().filter(|place| place.range == self.range);
                 let cursors = cursors(&self.view, range, after.as_ref())?;
                 self.merge = Some(Merge::new(cursors));
             }
             let Some(merge) = &mut self.merge else { continue };
             if let Some((key, attrs, source)) = merge.next()? {
-                let row = ScannedRow { key: key.to_vec(), attrs, source, range: self.range };
+                let row = ScannedRow {
+                    key: key.to_vec(),
+                    attrs,
+                    source,
+                    range: self.range,
+                };
                 return Ok(Step::Row(row));
             }
             self.faults.append(&mut merge.take_faults());

@@ -80,13 +80,17 @@ impl Target<'_> {
     fn ranges(&self) -> Result<Vec<KeyRange>> {
         Ok(match self {
             Self::Subdomains(host) => {
-                vec![KeyRange::exact(&Identifier::Host(host)), KeyRange::below(host), KeyRange::texts_below(host)]
+                vec![
+                    KeyRange::exact(&Identifier::Host(host)),
+                    KeyRange::below(host),
+                    KeyRange::texts_below(host),
+                ]
             }
             Self::Exact(identifier) => vec![KeyRange::exact(identifier)],
             Self::WildcardsCovering(host) => {
-                let (_, parent) = host
-                    .split_once('.')
-                    .ok_or_else(|| Error::BadQuery(format!("no wildcard covers {host}: it has a single label")))?;
+                let (_, parent) = host.split_once('.').ok_or_else(|| {
+                    Error::BadQuery(format!("no wildcard covers {host}: it has a single label"))
+                })?;
                 vec![KeyRange::exact(&Identifier::Host(parent))]
             }
         })
@@ -114,10 +118,18 @@ impl<'q> Conditions<'q> {
     fn new(filters: &'q Filters, view: &View) -> Self {
         let issuers = filters.issuer.as_ref().map(|part| {
             let part = part.to_lowercase();
-            view.issuers.iter().map(|issuer| issuer.to_lowercase().contains(&part)).collect()
+            view.issuers
+                .iter()
+                .map(|issuer| issuer.to_lowercase().contains(&part))
+                .collect()
         });
         let organization = filters.organization.as_ref().map(|part| part.to_lowercase());
-        Self { filters, issuers, organization, organizations: HashMap::new() }
+        Self {
+            filters,
+            issuers,
+            organization,
+            organizations: HashMap::new(),
+        }
     }
 
     fn accept(&mut self, scan: &Scan, row: &ScannedRow) -> Result<bool> {
@@ -126,7 +138,9 @@ impl<'q> Conditions<'q> {
         if !self.dates(attrs) || !self.issuers.as_ref().is_none_or(issuer) {
             return Ok(false);
         }
-        let Some(part) = &self.organization else { return Ok(true) };
+        let Some(part) = &self.organization else {
+            return Ok(true);
+        };
         let key = (row.source, attrs.organization);
         if let Some(&verdict) = self.organizations.get(&key) {
             return Ok(verdict);
@@ -140,7 +154,10 @@ impl<'q> Conditions<'q> {
         let start = attrs.not_before.unwrap_or(attrs.first_seen);
         self.filters.after.is_none_or(|after| start >= after)
             && self.filters.before.is_none_or(|before| start < before)
-            && self.filters.not_expired_at.is_none_or(|now| attrs.not_after.is_none_or(|end| end >= now))
+            && self
+                .filters
+                .not_expired_at
+                .is_none_or(|now| attrs.not_after.is_none_or(|end| end >= now))
     }
 }
 
@@ -150,7 +167,13 @@ impl Snapshot {
         let limit = check_limit(query.paging.limit)?;
         let mut scan = Scan::open(self.view(), query.target.ranges()?, &query.paging)?;
         let mut conditions = Conditions::new(&query.filters, self.view());
-        let mut page = Page { items: Vec::new(), next: None, partial: false, scanned: 0, faults: Vec::new() };
+        let mut page = Page {
+            items: Vec::new(),
+            next: None,
+            partial: false,
+            scanned: 0,
+            faults: Vec::new(),
+        };
         let mut last: Option<Place> = None;
         let mut range = usize::MAX;
         loop {
@@ -168,11 +191,17 @@ impl Snapshot {
                         }
                         page.items.push(item(&scan, &row)?);
                     }
-                    last = Some(Place { range: row.range, key: row.key, issuance: row.attrs.issuance });
+                    last = Some(Place {
+                        range: row.range,
+                        key: row.key,
+                        issuance: row.attrs.issuance,
+                    });
                 }
                 Step::OutOfTime => {
                     page.partial = true;
-                    page.next = last.map(|place| place.encode()).or_else(|| query.paging.cursor.clone());
+                    page.next = last
+                        .map(|place| place.encode())
+                        .or_else(|| query.paging.cursor.clone());
                     break;
                 }
                 Step::End => break,

@@ -134,8 +134,15 @@ pub(crate) struct BlockFile {
 impl BlockFile {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(Error::io("open", path))?;
-        let length = file.metadata().map_err(Error::io("read the size of", path))?.len();
-        Ok(Self { file, path: path.to_owned(), length })
+        let length = file
+            .metadata()
+            .map_err(Error::io("read the size of", path))?
+            .len();
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            length,
+        })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -149,18 +156,35 @@ impl BlockFile {
     /// Raw bytes; a short file is damage, not an I/O error.
     pub(crate) fn raw(&self, offset: u64, bytes: usize) -> Result<Vec<u8>> {
         if bytes > BLOCK_BYTES_MAX + BLOCK_HEADER_BYTES || offset.saturating_add(bytes as u64) > self.length {
-            return Err(Error::corrupt(&self.path, offset, format!("{bytes} bytes run past the end of the file")));
+            return Err(Error::corrupt(
+                &self.path,
+                offset,
+                format!("{bytes} bytes run past the end of the file"),
+            ));
         }
         let mut buffer = vec![0; bytes];
-        self.file.read_exact_at(&mut buffer, offset).map_err(Error::io("read", &self.path))?;
+        self.file
+            .read_exact_at(&mut buffer, offset)
+            .map_err(Error::io("read", &self.path))?;
         Ok(buffer)
     }
 
     /// Reads, checks and decodes one block.
-    pub(crate) fn block<T>(&self, kind: BlockKind, at: BlockAt, decode: impl FnOnce(&[u8]) -> Decoded<T>) -> Result<T> {
+    pub(crate) fn block<T>(
+        &self,
+        kind: BlockKind,
+        at: BlockAt,
+        decode: impl FnOnce(&[u8]) -> Decoded<T>,
+    ) -> Result<T> {
         let framed = self.raw(at.offset, at.bytes as usize)?;
         unframe(kind, at.offset, &framed)
             .and_then(decode)
-            .map_err(|malformed| Error::corrupt(&self.path, at.offset, format!("{} block: {}", kind.name(), malformed.0)))
+            .map_err(|malformed| {
+                Error::corrupt(
+                    &self.path,
+                    at.offset,
+                    format!("{} block: {}", kind.name(), malformed.0),
+                )
+            })
     }
 }

@@ -12,7 +12,8 @@
 
 use crate::coding::{Decoded, Malformed, Reader, put_bytes, put_fixed, put_varint, put_zigzag, width_of};
 use crate::record::{
-    COMMON_NAMES_MAX, CertRecord, FINGERPRINTS_MAX, Fingerprint, NAMES_MAX, NameBits, SERIAL_BYTES_MAX, kind_code, kind_of,
+    COMMON_NAMES_MAX, CertRecord, FINGERPRINTS_MAX, Fingerprint, NAMES_MAX, NameBits, SERIAL_BYTES_MAX,
+    kind_code, kind_of,
 };
 use crate::segment::columns;
 use crate::segment::index::shared_prefix;
@@ -58,10 +59,28 @@ impl CertificatesBlockWriter {
     pub(crate) fn push(&mut self, record: &CertRecord, organization: u32) {
         self.issuances.push(record.issuance);
         self.seqs.push(record.seq);
-        let [flags, _, prints, serials, times, issuers, organizations, oddities, ..] = &mut self.streams;
+        let [
+            flags,
+            _,
+            prints,
+            serials,
+            times,
+            issuers,
+            organizations,
+            oddities,
+            ..,
+        ] = &mut self.streams;
         let mut flag = if record.copy { FLAG_COPY } else { 0 };
-        flag |= if record.not_before.is_some() { FLAG_NOT_BEFORE } else { 0 };
-        flag |= if record.not_after.is_some() { FLAG_NOT_AFTER } else { 0 };
+        flag |= if record.not_before.is_some() {
+            FLAG_NOT_BEFORE
+        } else {
+            0
+        };
+        flag |= if record.not_after.is_some() {
+            FLAG_NOT_AFTER
+        } else {
+            0
+        };
         flags.push(flag);
         put_varint(prints, record.fingerprints.len() as u64);
         for fingerprint in &record.fingerprints {
@@ -78,7 +97,10 @@ impl CertificatesBlockWriter {
         put_varint(issuers, u64::from(record.issuer));
         put_varint(organizations, u64::from(organization));
         put_varint(oddities, record.deviations);
-        put_zigzag(oddities, (record.names_total as i64).wrapping_sub(record.names.len() as i64));
+        put_zigzag(
+            oddities,
+            (record.names_total as i64).wrapping_sub(record.names.len() as i64),
+        );
         self.push_names(record);
     }
 
@@ -130,11 +152,15 @@ impl CertificatesBlockWriter {
 
 /// How a common name is told by the names: 0 when it is none of them.
 fn name_code(common_name: &str, names: &[(Vec<u8>, NameBits)], key: &mut Vec<u8>) -> u64 {
-    let (host, wildcard) = common_name.strip_prefix("*.").map_or((common_name, 0), |host| (host, 1));
+    let (host, wildcard) = common_name
+        .strip_prefix("*.")
+        .map_or((common_name, 0), |host| (host, 1));
     key.clear();
     tamis_hostname::reverse_into(host, key);
     match names.binary_search_by(|(known, _)| known.as_slice().cmp(key)) {
-        Ok(number) if crate::key::space_of(key) == crate::key::KeySpace::Host => 1 + 2 * number as u64 + wildcard,
+        Ok(number) if crate::key::space_of(key) == crate::key::KeySpace::Host => {
+            1 + 2 * number as u64 + wildcard
+        }
         _ => 0,
     }
 }
@@ -162,7 +188,11 @@ impl CertificatesBlock {
                 let record = &stored.record;
                 let names: usize = record.names.iter().map(|(key, _)| key.len() + 32).sum();
                 let texts: usize = record.common_names.iter().map(|name| name.len() + 24).sum();
-                size_of::<StoredRecord>() + record.serial.len() + record.fingerprints.len() * 33 + names + texts
+                size_of::<StoredRecord>()
+                    + record.serial.len()
+                    + record.fingerprints.len() * 33
+                    + names
+                    + texts
             })
             .sum()
     }
@@ -177,13 +207,24 @@ impl CertificatesBlock {
         let serials = Reader::new(reader.take(serial_bytes)?);
         let joined = columns::take(&mut reader)?;
         let streams = columns::split::<STREAMS>(&joined)?;
-        let mut decoder = Decoder { fingerprints, serials, streams, time: 0, smallest: 0, width: 0 };
+        let mut decoder = Decoder {
+            fingerprints,
+            serials,
+            streams,
+            time: 0,
+            smallest: 0,
+            width: 0,
+        };
         let [_, seqs, ..] = &mut decoder.streams;
         decoder.smallest = seqs.varint()?;
         decoder.width = usize::from(seqs.u8()?);
-        let mut block = Self { records: Vec::with_capacity(count) };
+        let mut block = Self {
+            records: Vec::with_capacity(count),
+        };
         for _ in 0..count {
-            block.records.push(decoder.record(u64::from_be_bytes(issuances.array()?))?);
+            block
+                .records
+                .push(decoder.record(u64::from_be_bytes(issuances.array()?))?);
         }
         if !decoder.fingerprints.is_empty() || !decoder.serials.is_empty() {
             return Err(Malformed("columns of certificates do not add up"));
@@ -204,13 +245,30 @@ struct Decoder<'a> {
 impl Decoder<'_> {
     fn record(&mut self, issuance: u64) -> Decoded<StoredRecord> {
         let width = self.width;
-        let [flags, seqs, prints, serials, times, issuers, organizations, oddities, ..] = &mut self.streams;
+        let [
+            flags,
+            seqs,
+            prints,
+            serials,
+            times,
+            issuers,
+            organizations,
+            oddities,
+            ..,
+        ] = &mut self.streams;
         let flag = flags.u8()?;
-        let mut record = CertRecord { issuance, copy: flag & FLAG_COPY != 0, ..CertRecord::default() };
+        let mut record = CertRecord {
+            issuance,
+            copy: flag & FLAG_COPY != 0,
+            ..CertRecord::default()
+        };
         record.seq = self.smallest.wrapping_add(seqs.fixed(width)?);
         for _ in 0..prints.bounded(FINGERPRINTS_MAX as u64, "too many fingerprints")? {
             let kind = kind_of(prints.u8()?)?;
-            record.fingerprints.push(Fingerprint { kind, sha256: self.fingerprints.array()? });
+            record.fingerprints.push(Fingerprint {
+                kind,
+                sha256: self.fingerprints.array()?,
+            });
         }
         let length = serials.bounded(SERIAL_BYTES_MAX as u64, "serial longer than the limit")?;
         record.serial = self.serials.take(length)?.to_vec();
@@ -221,7 +279,8 @@ impl Decoder<'_> {
         record.not_after = (flag & FLAG_NOT_AFTER != 0).then_some(end);
         self.time = start;
         record.issuer = issuers.bounded(u64::from(u32::MAX), "issuer number over 32 bits")? as u32;
-        let organization = organizations.bounded(u64::from(u32::MAX), "organisation number over 32 bits")? as u32;
+        let organization =
+            organizations.bounded(u64::from(u32::MAX), "organisation number over 32 bits")? as u32;
         record.deviations = oddities.varint()?;
         let unindexed = oddities.zigzag()?;
         self.names(&mut record)?;
@@ -245,7 +304,10 @@ impl Decoder<'_> {
             let text = match code.checked_sub(1) {
                 None => texts.text()?.to_owned(),
                 Some(code) => {
-                    let (key, _) = record.names.get((code / 2) as usize).ok_or(Malformed("a common name is no name"))?;
+                    let (key, _) = record
+                        .names
+                        .get((code / 2) as usize)
+                        .ok_or(Malformed("a common name is no name"))?;
                     let host = crate::key::display(key);
                     if code % 2 == 1 { format!("*.{host}") } else { host }
                 }
@@ -277,7 +339,10 @@ mod tests {
             seq: issuance * 3,
             copy: issuance % 2 == 0,
             serial: vec![7; (issuance % 20) as usize],
-            fingerprints: vec![Fingerprint { kind: CertificateKind::Certificate, sha256: [issuance as u8; 32] }],
+            fingerprints: vec![Fingerprint {
+                kind: CertificateKind::Certificate,
+                sha256: [issuance as u8; 32],
+            }],
             positions: Vec::new(),
             first_seen: 1_700_000_000,
             not_before: (issuance % 3 != 0).then_some(1_690_000_000),
@@ -294,7 +359,11 @@ mod tests {
     #[test]
     fn blocks_round_trip() {
         let records = [
-            record(1, &["a.example.com", "example.com"], &["example.com", "*.a.example.com", "Some CA"]),
+            record(
+                1,
+                &["a.example.com", "example.com"],
+                &["example.com", "*.a.example.com", "Some CA"],
+            ),
             record(2, &[], &[]),
             record(15, &["z.example.org"], &["Z.example.org"]),
         ];

@@ -23,7 +23,10 @@ use crate::{Error, Result};
 pub(crate) const MAGIC: [u8; 8] = *b"TAMISMET";
 /// Version of the format.
 pub(crate) const VERSION: u32 = 1;
-const SIDE_META: sealed::Format = sealed::Format { magic: MAGIC, version: VERSION };
+const SIDE_META: sealed::Format = sealed::Format {
+    magic: MAGIC,
+    version: VERSION,
+};
 const SIDE_META_BYTES_MAX: u64 = 1 << 30;
 
 fn side_meta_path(segment: &Path) -> PathBuf {
@@ -39,21 +42,37 @@ pub(crate) fn read_side_meta(segment: &Path) -> Option<Meta> {
 /// Rebuilds meta from the tables and publishes it beside the segment.
 pub(crate) fn rebuild_meta(segment: &Segment) -> Result<()> {
     let mut builder = MetaBuilder::default();
-    for_each_block(segment, &segment.tables.names, BlockKind::Names, NamesBlock::decode, |_, _, block| {
-        for row in 0..block.len() {
-            if let Some(attrs) = block.attrs(row) {
-                builder.row(block.key(row), &attrs);
+    for_each_block(
+        segment,
+        &segment.tables.names,
+        BlockKind::Names,
+        NamesBlock::decode,
+        |_, _, block| {
+            for row in 0..block.len() {
+                if let Some(attrs) = block.attrs(row) {
+                    builder.row(block.key(row), &attrs);
+                }
             }
-        }
-        Ok(())
-    })?;
-    for_each_block(segment, &segment.tables.certificates, BlockKind::Certificates, CertificatesBlock::decode, |_, _, block| {
-        for stored in &block.records {
-            builder.record(stored.record.seq, stored.record.not_after);
-        }
-        Ok(())
-    })?;
-    Ok(sealed::publish(&side_meta_path(segment.path()), SIDE_META, &builder.finish().encode())?)
+            Ok(())
+        },
+    )?;
+    for_each_block(
+        segment,
+        &segment.tables.certificates,
+        BlockKind::Certificates,
+        CertificatesBlock::decode,
+        |_, _, block| {
+            for stored in &block.records {
+                builder.record(stored.record.seq, stored.record.not_after);
+            }
+            Ok(())
+        },
+    )?;
+    Ok(sealed::publish(
+        &side_meta_path(segment.path()),
+        SIDE_META,
+        &builder.finish().encode(),
+    )?)
 }
 
 /// Visits the blocks of a table in order, past the cache.
@@ -67,7 +86,8 @@ fn for_each_block<T>(
     let blocks = &segment.blocks;
     for number in 0..table.index.block_count() {
         let at = table.index.at(blocks, number)?;
-        let at = at.ok_or_else(|| segment.damage(0, format!("{} block {number} has no place", kind.name())))?;
+        let at =
+            at.ok_or_else(|| segment.damage(0, format!("{} block {number} has no place", kind.name())))?;
         visit(number, at.offset, blocks.file.block(kind, at, &decode)?)?;
     }
     Ok(())
@@ -83,7 +103,13 @@ pub(crate) struct SegmentCheck {
 
 /// Checks everything in a segment.
 pub(crate) fn check(segment: &Segment, issuers: u32) -> SegmentCheck {
-    let mut checker = Checker { segment, issuers, found: SegmentCheck::default(), meta: MetaBuilder::default(), certificates: Certificates::default() };
+    let mut checker = Checker {
+        segment,
+        issuers,
+        found: SegmentCheck::default(),
+        meta: MetaBuilder::default(),
+        certificates: Certificates::default(),
+    };
     checker.run(|checker| checker.names());
     checker.run(|checker| checker.certificates());
     checker.run(|checker| checker.fingerprints());
@@ -123,63 +149,121 @@ impl Checker<'_> {
     }
 
     fn names(&mut self) -> Result<()> {
-        let Self { segment, issuers, found, meta, .. } = self;
+        let Self {
+            segment,
+            issuers,
+            found,
+            meta,
+            ..
+        } = self;
         let organizations = segment.tables.organizations.rows;
         let mut last: Vec<u8> = Vec::new();
-        for_each_block(segment, &segment.tables.names, BlockKind::Names, NamesBlock::decode, |number, offset, block| {
-            let separator = segment.tables.names.index.key(&segment.blocks, number)?.unwrap_or_default();
-            for row in 0..block.len() {
-                let Some(attrs) = block.attrs(row) else { continue };
-                let key = index_key(block.key(row), attrs.issuance);
-                let in_order = last < key && (row > 0 || (last < separator && separator <= key) || number == 0);
-                let known = attrs.issuer < *issuers && u64::from(attrs.organization) <= organizations && attrs.bits != 0;
-                if !in_order || !known {
-                    return Err(segment.damage(offset, format!("names block: row {row} is out of order or refers to nothing")));
+        for_each_block(
+            segment,
+            &segment.tables.names,
+            BlockKind::Names,
+            NamesBlock::decode,
+            |number, offset, block| {
+                let separator = segment
+                    .tables
+                    .names
+                    .index
+                    .key(&segment.blocks, number)?
+                    .unwrap_or_default();
+                for row in 0..block.len() {
+                    let Some(attrs) = block.attrs(row) else { continue };
+                    let key = index_key(block.key(row), attrs.issuance);
+                    let in_order =
+                        last < key && (row > 0 || (last < separator && separator <= key) || number == 0);
+                    let known = attrs.issuer < *issuers
+                        && u64::from(attrs.organization) <= organizations
+                        && attrs.bits != 0;
+                    if !in_order || !known {
+                        return Err(segment.damage(
+                            offset,
+                            format!("names block: row {row} is out of order or refers to nothing"),
+                        ));
+                    }
+                    meta.row(block.key(row), &attrs);
+                    last = key;
                 }
-                meta.row(block.key(row), &attrs);
-                last = key;
-            }
-            found.rows += block.len() as u64;
-            Ok(())
-        })?;
+                found.rows += block.len() as u64;
+                Ok(())
+            },
+        )?;
         self.same_count("names", self.found.rows, self.segment.tables.names.rows)
     }
 
     fn certificates(&mut self) -> Result<()> {
-        let Self { segment, issuers, found, meta, certificates, .. } = self;
+        let Self {
+            segment,
+            issuers,
+            found,
+            meta,
+            certificates,
+            ..
+        } = self;
         let mut last: Option<(u64, Vec<u8>)> = None;
         let decode = CertificatesBlock::decode;
-        for_each_block(segment, &segment.tables.certificates, BlockKind::Certificates, decode, |number, offset, block| {
-            for (place, stored) in block.records.iter().enumerate() {
-                let record = &stored.record;
-                let ordinal = number as u32 * BLOCK_RECORDS as u32 + place as u32;
-                let identity = (record.issuance, record.serial.clone());
-                if last.as_ref().is_some_and(|last| *last >= identity) || record.issuer >= *issuers {
-                    return Err(segment.damage(offset, format!("certificates block: record {place} is out of order or has no issuer")));
+        for_each_block(
+            segment,
+            &segment.tables.certificates,
+            BlockKind::Certificates,
+            decode,
+            |number, offset, block| {
+                for (place, stored) in block.records.iter().enumerate() {
+                    let record = &stored.record;
+                    let ordinal = number as u32 * BLOCK_RECORDS as u32 + place as u32;
+                    let identity = (record.issuance, record.serial.clone());
+                    if last.as_ref().is_some_and(|last| *last >= identity) || record.issuer >= *issuers {
+                        return Err(segment.damage(
+                            offset,
+                            format!("certificates block: record {place} is out of order or has no issuer"),
+                        ));
+                    }
+                    certificates.collisions |= last.as_ref().is_some_and(|last| last.0 == record.issuance);
+                    certificates.fingerprints.extend(
+                        record
+                            .fingerprints
+                            .iter()
+                            .map(|print| (hash_of_sha256(&print.sha256), ordinal)),
+                    );
+                    certificates.serials.push((xxh3_64(&record.serial), ordinal));
+                    certificates.seqs.push((record.seq, ordinal));
+                    certificates.issuances.push(record.issuance);
+                    certificates.names += record.names.len() as u64;
+                    meta.record(record.seq, record.not_after);
+                    last = Some(identity);
                 }
-                certificates.collisions |= last.as_ref().is_some_and(|last| last.0 == record.issuance);
-                certificates.fingerprints.extend(record.fingerprints.iter().map(|print| (hash_of_sha256(&print.sha256), ordinal)));
-                certificates.serials.push((xxh3_64(&record.serial), ordinal));
-                certificates.seqs.push((record.seq, ordinal));
-                certificates.issuances.push(record.issuance);
-                certificates.names += record.names.len() as u64;
-                meta.record(record.seq, record.not_after);
-                last = Some(identity);
-            }
-            found.records += block.records.len() as u64;
-            Ok(())
-        })?;
-        self.same_count("certificates", self.found.records, self.segment.tables.certificates.rows)?;
-        if self.certificates.names != self.found.rows && !self.certificates.collisions && self.found.faults.is_empty() {
+                found.records += block.records.len() as u64;
+                Ok(())
+            },
+        )?;
+        self.same_count(
+            "certificates",
+            self.found.records,
+            self.segment.tables.certificates.rows,
+        )?;
+        if self.certificates.names != self.found.rows
+            && !self.certificates.collisions
+            && self.found.faults.is_empty()
+        {
             let (names, rows) = (self.certificates.names, self.found.rows);
-            return Err(self.segment.damage(0, format!("certificates hold {names} names, the names table {rows} rows")));
+            return Err(self.segment.damage(
+                0,
+                format!("certificates hold {names} names, the names table {rows} rows"),
+            ));
         }
         Ok(())
     }
 
     fn fingerprints(&mut self) -> Result<()> {
         let expected = std::mem::take(&mut self.certificates.fingerprints);
-        self.hashes(BlockKind::Fingerprints, &self.segment.tables.fingerprints, expected)
+        self.hashes(
+            BlockKind::Fingerprints,
+            &self.segment.tables.fingerprints,
+            expected,
+        )
     }
 
     fn serials(&mut self) -> Result<()> {
@@ -191,16 +275,25 @@ impl Checker<'_> {
         expected.sort_unstable();
         let shift = hashes::shift_for(table.rows);
         let mut at = 0;
-        for_each_block(self.segment, table, kind, HashesBlock::decode, |_, offset, block| {
-            for number in 0..block.len() {
-                let wanted = expected.get(at).map(|&(hash, ordinal)| (hash >> shift, ordinal));
-                if block.entry(number) != wanted && self.found.faults.is_empty() {
-                    return Err(self.segment.damage(offset, format!("{} block: entry {number} leads nowhere", kind.name())));
+        for_each_block(
+            self.segment,
+            table,
+            kind,
+            HashesBlock::decode,
+            |_, offset, block| {
+                for number in 0..block.len() {
+                    let wanted = expected.get(at).map(|&(hash, ordinal)| (hash >> shift, ordinal));
+                    if block.entry(number) != wanted && self.found.faults.is_empty() {
+                        return Err(self.segment.damage(
+                            offset,
+                            format!("{} block: entry {number} leads nowhere", kind.name()),
+                        ));
+                    }
+                    at += 1;
                 }
-                at += 1;
-            }
-            Ok(())
-        })?;
+                Ok(())
+            },
+        )?;
         self.same_count(kind.name(), at as u64, table.rows)
     }
 
@@ -210,20 +303,33 @@ impl Checker<'_> {
         let segment = self.segment;
         let (mut at, mut bounds) = (0, Vec::new());
         let whole = self.found.faults.is_empty();
-        for_each_block(segment, &segment.tables.journal, BlockKind::Journal, JournalBlock::decode, |number, offset, block| {
-            bounds.extend(journal::bounds_of(number as u32, &block.rows));
-            for row in &block.rows {
-                let JournalRow { seq, ordinal, .. } = *row;
-                if whole && expected.get(at) != Some(&(seq, ordinal)) {
-                    return Err(segment.damage(offset, format!("journal block: seq {seq} leads to the wrong record")));
+        for_each_block(
+            segment,
+            &segment.tables.journal,
+            BlockKind::Journal,
+            JournalBlock::decode,
+            |number, offset, block| {
+                bounds.extend(journal::bounds_of(number as u32, &block.rows));
+                for row in &block.rows {
+                    let JournalRow { seq, ordinal, .. } = *row;
+                    if whole && expected.get(at) != Some(&(seq, ordinal)) {
+                        return Err(segment.damage(
+                            offset,
+                            format!("journal block: seq {seq} leads to the wrong record"),
+                        ));
+                    }
+                    at += 1;
                 }
-                at += 1;
-            }
-            Ok(())
-        })?;
+                Ok(())
+            },
+        )?;
         self.same_count("journal", at as u64, segment.tables.journal.rows)?;
         if let Some(place) = segment.footer.single(BlockKind::JournalBounds) {
-            let stored = segment.blocks.file.block(BlockKind::JournalBounds, place, journal::decode_bounds)?;
+            let stored =
+                segment
+                    .blocks
+                    .file
+                    .block(BlockKind::JournalBounds, place, journal::decode_bounds)?;
             if stored != bounds {
                 return Err(segment.damage(place.offset, "journal bounds disagree with the journal"));
             }
@@ -234,17 +340,31 @@ impl Checker<'_> {
     fn organizations(&mut self) -> Result<()> {
         let mut count = 0;
         let table = &self.segment.tables.organizations;
-        for_each_block(self.segment, table, BlockKind::Organizations, OrganizationsBlock::decode, |_, _, block| {
-            count += block.texts.len() as u64;
-            Ok(())
-        })?;
+        for_each_block(
+            self.segment,
+            table,
+            BlockKind::Organizations,
+            OrganizationsBlock::decode,
+            |_, _, block| {
+                count += block.texts.len() as u64;
+                Ok(())
+            },
+        )?;
         self.same_count("organizations", count, table.rows)
     }
 
     fn domains(&mut self) -> Result<()> {
-        let Some(at) = self.segment.footer.single(BlockKind::Domains) else { return Ok(()) };
-        let bytes = self.segment.blocks.file.block(BlockKind::Domains, at, |payload| Ok(payload.to_vec()))?;
-        fst::Set::new(bytes).map(drop).map_err(|error| self.segment.damage(at.offset, format!("domains: {error}")))
+        let Some(at) = self.segment.footer.single(BlockKind::Domains) else {
+            return Ok(());
+        };
+        let bytes = self
+            .segment
+            .blocks
+            .file
+            .block(BlockKind::Domains, at, |payload| Ok(payload.to_vec()))?;
+        fst::Set::new(bytes)
+            .map(drop)
+            .map_err(|error| self.segment.damage(at.offset, format!("domains: {error}")))
     }
 
     fn meta_and_filter(&mut self) -> Result<()> {
@@ -252,11 +372,18 @@ impl Checker<'_> {
         if let Some(at) = segment.footer.single(BlockKind::IssuanceFilter) {
             let read = |payload: &[u8]| LineFilter::read(&mut Reader::new(payload));
             let filter = segment.blocks.file.block(BlockKind::IssuanceFilter, at, read)?;
-            if !self.certificates.issuances.iter().all(|&issuance| filter.may_hold(issuance)) {
+            if !self
+                .certificates
+                .issuances
+                .iter()
+                .all(|&issuance| filter.may_hold(issuance))
+            {
                 return Err(segment.damage(at.offset, "the issuance filter misses an issuance"));
             }
         }
-        let Some(at) = segment.footer.single(BlockKind::Meta) else { return Ok(()) };
+        let Some(at) = segment.footer.single(BlockKind::Meta) else {
+            return Ok(());
+        };
         let stored = segment.blocks.file.block(BlockKind::Meta, at, Meta::decode)?;
         if self.found.faults.is_empty() && std::mem::take(&mut self.meta).finish() != stored {
             return Err(segment.damage(at.offset, "meta disagrees with the tables"));
@@ -269,14 +396,27 @@ impl Checker<'_> {
         if found == told || !self.found.faults.is_empty() {
             return Ok(());
         }
-        Err(self.segment.damage(0, format!("the {what} table holds {found} rows, the footer says {told}")))
+        Err(self.segment.damage(
+            0,
+            format!("the {what} table holds {found} rows, the footer says {told}"),
+        ))
     }
 }
 
 /// Registrable domains of a segment, for searches by automaton.
 pub(crate) fn domains(segment: &Segment) -> Result<BTreeSet<String>> {
-    let Some(at) = segment.footer.single(BlockKind::Domains) else { return Ok(BTreeSet::new()) };
-    let bytes = segment.blocks.file.block(BlockKind::Domains, at, |payload| Ok(payload.to_vec()))?;
+    let Some(at) = segment.footer.single(BlockKind::Domains) else {
+        return Ok(BTreeSet::new());
+    };
+    let bytes = segment
+        .blocks
+        .file
+        .block(BlockKind::Domains, at, |payload| Ok(payload.to_vec()))?;
     let set = fst::Set::new(bytes).map_err(|error| segment.damage(at.offset, format!("domains: {error}")))?;
-    Ok(set.stream().into_strs().map_err(|error| segment.damage(at.offset, format!("domains: {error}")))?.into_iter().collect())
+    Ok(set
+        .stream()
+        .into_strs()
+        .map_err(|error| segment.damage(at.offset, format!("domains: {error}")))?
+        .into_iter()
+        .collect())
 }

@@ -48,7 +48,8 @@ pub(crate) fn take(reader: &mut Reader<'_>) -> Decoded<Vec<u8>> {
                 }
                 slot.as_mut()?.decompress(bytes, length).ok()
             });
-            raw.filter(|raw| raw.len() == length).ok_or(Malformed("columns do not decompress"))
+            raw.filter(|raw| raw.len() == length)
+                .ok_or(Malformed("columns do not decompress"))
         }
         _ => Err(Malformed("unknown codec of columns")),
     }
@@ -70,5 +71,9 @@ pub(crate) fn split<const N: usize>(joined: &[u8]) -> Decoded<[Reader<'_>; N]> {
     for stream in &mut streams {
         *stream = Reader::new(reader.bytes()?);
     }
-    if reader.is_empty() { Ok(streams) } else { Err(Malformed("bytes behind the last column")) }
+    if reader.is_empty() {
+        Ok(streams)
+    } else {
+        Err(Malformed("bytes behind the last column"))
+    }
 }

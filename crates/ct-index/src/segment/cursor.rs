@@ -31,7 +31,15 @@ impl SegmentCursor {
         };
         let next_block = segment.tables.names.index.floor(&segment.blocks, &start)?;
         let end = range.end.clone();
-        let mut cursor = Self { segment, end, next_block, block: None, row: 0, attrs: None, faults: Vec::new() };
+        let mut cursor = Self {
+            segment,
+            end,
+            next_block,
+            block: None,
+            row: 0,
+            attrs: None,
+            faults: Vec::new(),
+        };
         let is_before = |key: &[u8], issuance: u64| {
             key < range.start.as_slice() || after.is_some_and(|after| (key, issuance) <= after)
         };
@@ -52,7 +60,13 @@ impl SegmentCursor {
     fn load(&mut self) -> Result<()> {
         self.block = None;
         self.row = 0;
-        while let Some(at) = self.segment.tables.names.index.at(&self.segment.blocks, self.next_block)? {
+        while let Some(at) = self
+            .segment
+            .tables
+            .names
+            .index
+            .at(&self.segment.blocks, self.next_block)?
+        {
             self.next_block += 1;
             match self.segment.blocks.names(at) {
                 Ok(block) => {

@@ -24,7 +24,11 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn create(path: &Path) -> Result<Self> {
-        Ok(Self { file: tamis_durable::NewFile::create(path)?, position: 0, framed: Vec::new() })
+        Ok(Self {
+            file: tamis_durable::NewFile::create(path)?,
+            position: 0,
+            framed: Vec::new(),
+        })
     }
 
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<()> {
@@ -44,7 +48,10 @@ impl Output {
         let mut framed = std::mem::take(&mut self.framed);
         framed.clear();
         frame(kind, self.position, payload, &mut framed);
-        let at = BlockAt { offset: self.position, bytes: framed.len() as u32 };
+        let at = BlockAt {
+            offset: self.position,
+            bytes: framed.len() as u32,
+        };
         self.raw(&framed)?;
         self.framed = framed;
         Ok(at)
@@ -91,7 +98,9 @@ pub(crate) struct BlockCache {
 
 impl std::fmt::Debug for BlockCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("BlockCache").field("bytes", &self.cache.weight()).finish()
+        f.debug_struct("BlockCache")
+            .field("bytes", &self.cache.weight())
+            .finish()
     }
 }
 
@@ -99,7 +108,9 @@ impl BlockCache {
     pub(crate) fn new(bytes_max: usize) -> Arc<Self> {
         // An estimate of entries only sizes the tables.
         let entries = (bytes_max / (16 << 10)).max(64);
-        Arc::new(Self { cache: quick_cache::sync::Cache::with_weighter(entries, bytes_max as u64, ByBytes) })
+        Arc::new(Self {
+            cache: quick_cache::sync::Cache::with_weighter(entries, bytes_max as u64, ByBytes),
+        })
     }
 }
 
@@ -117,7 +128,11 @@ static NEXT_CACHE_KEY: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU
 impl Blocks {
     pub(crate) fn open(path: &Path, cache: Arc<BlockCache>) -> Result<Self> {
         let cache_key = NEXT_CACHE_KEY.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Ok(Self { file: BlockFile::open(path)?, cache_key, cache })
+        Ok(Self {
+            file: BlockFile::open(path)?,
+            cache_key,
+            cache,
+        })
     }
 
     fn cached<T>(
@@ -138,32 +153,86 @@ impl Blocks {
     }
 
     pub(crate) fn names(&self, at: BlockAt) -> Result<Arc<NamesBlock>> {
-        let from = |cached| if let Cached::Names(block) = cached { Some(block) } else { None };
+        let from = |cached| {
+            if let Cached::Names(block) = cached {
+                Some(block)
+            } else {
+                None
+            }
+        };
         self.cached(BlockKind::Names, at, from, Cached::Names, NamesBlock::decode)
     }
 
     pub(crate) fn certificates(&self, at: BlockAt) -> Result<Arc<CertificatesBlock>> {
-        let from = |cached| if let Cached::Certificates(block) = cached { Some(block) } else { None };
-        self.cached(BlockKind::Certificates, at, from, Cached::Certificates, CertificatesBlock::decode)
+        let from = |cached| {
+            if let Cached::Certificates(block) = cached {
+                Some(block)
+            } else {
+                None
+            }
+        };
+        self.cached(
+            BlockKind::Certificates,
+            at,
+            from,
+            Cached::Certificates,
+            CertificatesBlock::decode,
+        )
     }
 
     pub(crate) fn journal(&self, at: BlockAt) -> Result<Arc<JournalBlock>> {
-        let from = |cached| if let Cached::Journal(block) = cached { Some(block) } else { None };
-        self.cached(BlockKind::Journal, at, from, Cached::Journal, JournalBlock::decode)
+        let from = |cached| {
+            if let Cached::Journal(block) = cached {
+                Some(block)
+            } else {
+                None
+            }
+        };
+        self.cached(
+            BlockKind::Journal,
+            at,
+            from,
+            Cached::Journal,
+            JournalBlock::decode,
+        )
     }
 
     pub(crate) fn organizations(&self, at: BlockAt) -> Result<Arc<OrganizationsBlock>> {
-        let from = |cached| if let Cached::Organizations(block) = cached { Some(block) } else { None };
-        self.cached(BlockKind::Organizations, at, from, Cached::Organizations, OrganizationsBlock::decode)
+        let from = |cached| {
+            if let Cached::Organizations(block) = cached {
+                Some(block)
+            } else {
+                None
+            }
+        };
+        self.cached(
+            BlockKind::Organizations,
+            at,
+            from,
+            Cached::Organizations,
+            OrganizationsBlock::decode,
+        )
     }
 
     pub(crate) fn chunk(&self, at: BlockAt) -> Result<Arc<Chunk>> {
-        let from = |cached| if let Cached::Chunk(block) = cached { Some(block) } else { None };
+        let from = |cached| {
+            if let Cached::Chunk(block) = cached {
+                Some(block)
+            } else {
+                None
+            }
+        };
         self.cached(BlockKind::IndexChunk, at, from, Cached::Chunk, Chunk::decode)
     }
 
     pub(crate) fn hashes(&self, kind: BlockKind, at: BlockAt) -> Result<Arc<HashesBlock>> {
-        let from = |cached| if let Cached::Hashes(block) = cached { Some(block) } else { None };
+        let from = |cached| {
+            if let Cached::Hashes(block) = cached {
+                Some(block)
+            } else {
+                None
+            }
+        };
         self.cached(kind, at, from, Cached::Hashes, HashesBlock::decode)
     }
 }

@@ -23,10 +23,16 @@ pub(crate) struct LineFilter {
 impl LineFilter {
     /// A filter of `bits_per_key` over the given hashes.
     pub(crate) fn build(hashes: &[u64], bits_per_key: u64) -> Self {
-        let lines = (hashes.len() as u64 * bits_per_key).div_ceil(LINE_BITS).clamp(1, u64::from(u32::MAX)) as u32;
+        let lines = (hashes.len() as u64 * bits_per_key)
+            .div_ceil(LINE_BITS)
+            .clamp(1, u64::from(u32::MAX)) as u32;
         // Fewer probes than the classic optimum: lines fill unevenly.
         let probes = (bits_per_key * 69 / 110).clamp(1, 12) as u8;
-        let mut filter = Self { probes, lines, bits: vec![0; lines as usize * LINE_BYTES] };
+        let mut filter = Self {
+            probes,
+            lines,
+            bits: vec![0; lines as usize * LINE_BYTES],
+        };
         for &hash in hashes {
             let start = filter.line(hash);
             for bit in probes_of(hash, probes) {
@@ -41,8 +47,11 @@ impl LineFilter {
     /// False when the key was surely not among those given.
     pub(crate) fn may_hold(&self, hash: u64) -> bool {
         let start = self.line(hash);
-        probes_of(hash, self.probes)
-            .all(|bit| self.bits.get(start + bit / 8).is_some_and(|byte| byte & (1 << (bit % 8)) != 0))
+        probes_of(hash, self.probes).all(|bit| {
+            self.bits
+                .get(start + bit / 8)
+                .is_some_and(|byte| byte & (1 << (bit % 8)) != 0)
+        })
     }
 
     fn line(&self, hash: u64) -> usize {
@@ -61,7 +70,11 @@ impl LineFilter {
         if lines == 0 || probes == 0 {
             return Err(Malformed("a filter without lines or probes"));
         }
-        Ok(Self { probes, lines, bits: reader.take(lines as usize * LINE_BYTES)?.to_vec() })
+        Ok(Self {
+            probes,
+            lines,
+            bits: reader.take(lines as usize * LINE_BYTES)?.to_vec(),
+        })
     }
 }
 
@@ -90,7 +103,10 @@ mod tests {
     fn holds_what_it_was_given_and_little_else() {
         let filter = LineFilter::build(&hashes(0, 50_000), 16);
         assert!(hashes(0, 50_000).into_iter().all(|hash| filter.may_hold(hash)));
-        let wrong = hashes(50_000, 1_050_000).into_iter().filter(|&hash| filter.may_hold(hash)).count();
+        let wrong = hashes(50_000, 1_050_000)
+            .into_iter()
+            .filter(|&hash| filter.may_hold(hash))
+            .count();
         // 0.1 % is planned at 16 bits a key; twice that would be a fault of the probes.
         assert!(wrong < 2_000, "{wrong} false positives in a million");
         let mut bytes = Vec::new();

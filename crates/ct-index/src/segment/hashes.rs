@@ -20,7 +20,13 @@ pub(crate) fn shift_for(count: u64) -> u32 {
 
 /// The payload of a block of sorted `(hash, ordinal)` pairs.
 pub(crate) fn encode(entries: &[(u64, u32)], shift: u32, out: &mut Vec<u8>) {
-    let width = width_of(entries.iter().map(|&(_, ordinal)| u64::from(ordinal)).max().unwrap_or(0));
+    let width = width_of(
+        entries
+            .iter()
+            .map(|&(_, ordinal)| u64::from(ordinal))
+            .max()
+            .unwrap_or(0),
+    );
     out.extend_from_slice(&(entries.len() as u16).to_le_bytes());
     out.push(shift as u8);
     out.push(width as u8);
@@ -51,16 +57,25 @@ impl HashesBlock {
         if shift > 63 || width > 4 {
             return Err(Malformed("impossible shift or width"));
         }
-        let mut block = Self { shift, ..Self::default() };
+        let mut block = Self {
+            shift,
+            ..Self::default()
+        };
         let mut hash = 0u64;
         for _ in 0..count {
-            hash = hash.checked_add(reader.varint()?).ok_or(Malformed("hashes overflow"))?;
+            hash = hash
+                .checked_add(reader.varint()?)
+                .ok_or(Malformed("hashes overflow"))?;
             block.hashes.push(hash);
         }
         for _ in 0..count {
             block.ordinals.push(reader.fixed(width)? as u32);
         }
-        if reader.is_empty() { Ok(block) } else { Err(Malformed("bytes behind the last ordinal")) }
+        if reader.is_empty() {
+            Ok(block)
+        } else {
+            Err(Malformed("bytes behind the last ordinal"))
+        }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -31,7 +31,10 @@ impl Chunk {
     }
 
     pub(crate) fn key(&self, entry: usize) -> &[u8] {
-        let start = entry.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |&end| end as usize);
+        let start = entry
+            .checked_sub(1)
+            .and_then(|before| self.ends.get(before))
+            .map_or(0, |&end| end as usize);
         let end = self.ends.get(entry).map_or(0, |&end| end as usize);
         self.keys.get(start..end).unwrap_or(&[])
     }
@@ -61,7 +64,11 @@ impl Chunk {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            if self.key(middle) <= key { low = middle + 1 } else { high = middle }
+            if self.key(middle) <= key {
+                low = middle + 1
+            } else {
+                high = middle
+            }
         }
         low.saturating_sub(1)
     }
@@ -99,7 +106,11 @@ impl Chunk {
             let bytes = reader.bounded(u64::from(u32::MAX), "block longer than 32 bits")? as u32;
             chunk.push(&key, BlockAt { offset, bytes });
         }
-        if reader.is_empty() { Ok(chunk) } else { Err(Malformed("bytes behind the last entry")) }
+        if reader.is_empty() {
+            Ok(chunk)
+        } else {
+            Err(Malformed("bytes behind the last entry"))
+        }
     }
 }
 
@@ -121,7 +132,11 @@ impl IndexWriter {
     pub(crate) fn push(&mut self, key: &[u8], at: BlockAt, output: &mut Output) -> Result<()> {
         self.open.push(key, at);
         self.blocks += 1;
-        if self.open.len() == FANOUT { self.close(output) } else { Ok(()) }
+        if self.open.len() == FANOUT {
+            self.close(output)
+        } else {
+            Ok(())
+        }
     }
 
     fn close(&mut self, output: &mut Output) -> Result<()> {
@@ -136,7 +151,10 @@ impl IndexWriter {
     /// Writes what is left; answers where the top lies and how many blocks it leads to.
     pub(crate) fn finish(mut self, output: &mut Output) -> Result<(BlockAt, u64)> {
         self.close(output)?;
-        Ok((output.block(BlockKind::IndexTop, &self.top.encode())?, self.blocks))
+        Ok((
+            output.block(BlockKind::IndexTop, &self.top.encode())?,
+            self.blocks,
+        ))
     }
 }
 
@@ -153,14 +171,26 @@ impl BlockIndex {
     pub(crate) fn open(blocks: &Blocks, top: BlockAt, count: u64) -> Result<Self> {
         let top_chunk = blocks.file.block(BlockKind::IndexTop, top, Chunk::decode)?;
         if count.div_ceil(FANOUT as u64) != top_chunk.len() as u64 {
-            return Err(Error::corrupt(blocks.file.path(), top.offset, "index top and footer disagree on the blocks"));
+            return Err(Error::corrupt(
+                blocks.file.path(),
+                top.offset,
+                "index top and footer disagree on the blocks",
+            ));
         }
-        Ok(Self { top: top_chunk, blocks: count, flat: false })
+        Ok(Self {
+            top: top_chunk,
+            blocks: count,
+            flat: false,
+        })
     }
 
     /// An index over blocks that a scan found.
     pub(crate) fn flat(entries: Chunk) -> Self {
-        Self { blocks: entries.len() as u64, top: entries, flat: true }
+        Self {
+            blocks: entries.len() as u64,
+            top: entries,
+            flat: true,
+        }
     }
 
     pub(crate) fn block_count(&self) -> u64 {
@@ -201,7 +231,10 @@ impl BlockIndex {
     }
 
     fn chunk(&self, blocks: &Blocks, number: usize) -> Result<Arc<Chunk>> {
-        let at = self.top.at(number).ok_or_else(|| Error::corrupt(blocks.file.path(), 0, "index chunk out of range"))?;
+        let at = self
+            .top
+            .at(number)
+            .ok_or_else(|| Error::corrupt(blocks.file.path(), 0, "index chunk out of range"))?;
         blocks.chunk(at)
     }
 }
@@ -214,12 +247,25 @@ mod tests {
     fn chunks_round_trip_and_find_floors() {
         let mut chunk = Chunk::default();
         for (number, key) in ["com.a", "com.b\0x", "net.zzz"].into_iter().enumerate() {
-            chunk.push(key.as_bytes(), BlockAt { offset: 32 + 100 * number as u64, bytes: 100 });
+            chunk.push(
+                key.as_bytes(),
+                BlockAt {
+                    offset: 32 + 100 * number as u64,
+                    bytes: 100,
+                },
+            );
         }
         let decoded = Chunk::decode(&chunk.encode()).unwrap();
-        let floors = ["a", "com.a", "com.azz", "com.b\0x", "com.b\0y", "zzz"].map(|key| decoded.floor(key.as_bytes()));
+        let floors =
+            ["a", "com.a", "com.azz", "com.b\0x", "com.b\0y", "zzz"].map(|key| decoded.floor(key.as_bytes()));
         assert_eq!(floors, [0, 0, 0, 1, 1, 2]);
-        assert_eq!(decoded.at(2), Some(BlockAt { offset: 232, bytes: 100 }));
+        assert_eq!(
+            decoded.at(2),
+            Some(BlockAt {
+                offset: 232,
+                bytes: 100
+            })
+        );
         assert_eq!(decoded.key(1), b"com.b\0x");
     }
 

@@ -64,7 +64,10 @@ pub(crate) fn encode(rows: &[JournalRow], out: &mut Vec<u8>) {
         }
     }
     out.extend_from_slice(&(rows.len() as u16).to_le_bytes());
-    columns::put(out, &columns::join(&[seqs, ordinals, counts, logs, indexes, timestamps]));
+    columns::put(
+        out,
+        &columns::join(&[seqs, ordinals, counts, logs, indexes, timestamps]),
+    );
 }
 
 /// A decoded block.
@@ -78,7 +81,14 @@ impl JournalBlock {
         let mut reader = Reader::new(payload);
         let count = usize::from(reader.u16()?);
         let joined = columns::take(&mut reader)?;
-        let [mut seqs, mut ordinals, mut counts, mut logs, mut indexes, mut timestamps] = columns::split::<6>(&joined)?;
+        let [
+            mut seqs,
+            mut ordinals,
+            mut counts,
+            mut logs,
+            mut indexes,
+            mut timestamps,
+        ] = columns::split::<6>(&joined)?;
         let width = usize::from(ordinals.u8()?);
         if width > 4 {
             return Err(Malformed("ordinals wider than 32 bits"));
@@ -86,7 +96,9 @@ impl JournalBlock {
         let (mut seq, mut time, mut last) = (0u64, 0i64, LastIndex::default());
         let mut rows = Vec::with_capacity(count);
         for _ in 0..count {
-            seq = seq.checked_add(seqs.varint()?).ok_or(Malformed("seq overflows"))?;
+            seq = seq
+                .checked_add(seqs.varint()?)
+                .ok_or(Malformed("seq overflows"))?;
             let ordinal = ordinals.fixed(width)? as u32;
             let mut positions = Vec::new();
             for _ in 0..counts.bounded(POSITIONS_MAX as u64, "too many positions")? {
@@ -94,15 +106,26 @@ impl JournalBlock {
                 let difference = indexes.zigzag()?;
                 let index = last.replace(log, |before| before.wrapping_add(difference as u64));
                 time = time.wrapping_add(timestamps.zigzag()?);
-                positions.push(Position { log, index, timestamp_ms: time as u64 });
+                positions.push(Position {
+                    log,
+                    index,
+                    timestamp_ms: time as u64,
+                });
             }
-            rows.push(JournalRow { seq, ordinal, positions });
+            rows.push(JournalRow {
+                seq,
+                ordinal,
+                positions,
+            });
         }
         Ok(Self { rows })
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.rows.iter().map(|row| 40 + row.positions.len() * size_of::<Position>()).sum()
+        self.rows
+            .iter()
+            .map(|row| 40 + row.positions.len() * size_of::<Position>())
+            .sum()
     }
 
     pub(crate) fn of_seq(&self, seq: u64) -> Option<&JournalRow> {
@@ -129,7 +152,12 @@ pub(crate) fn bounds_of(block: u32, rows: &[JournalRow]) -> Vec<Bound> {
                 bound.smallest = bound.smallest.min(position.index);
                 bound.largest = bound.largest.max(position.index);
             }
-            None => bounds.push(Bound { block, log: position.log, smallest: position.index, largest: position.index }),
+            None => bounds.push(Bound {
+                block,
+                log: position.log,
+                smallest: position.index,
+                largest: position.index,
+            }),
         }
     }
     bounds
@@ -160,10 +188,16 @@ pub(crate) fn decode_bounds(payload: &[u8]) -> Decoded<Vec<Bound>> {
     let mut block = 0u32;
     let mut bounds = Vec::with_capacity(count);
     for _ in 0..count {
-        block = block.saturating_add(reader.bounded(u64::from(u32::MAX), "block number over 32 bits")? as u32);
+        block =
+            block.saturating_add(reader.bounded(u64::from(u32::MAX), "block number over 32 bits")? as u32);
         let log = reader.bounded(u64::from(u16::MAX), "log number over 16 bits")? as u16;
         let smallest = reader.varint()?;
-        bounds.push(Bound { block, log, smallest, largest: smallest.saturating_add(reader.varint()?) });
+        bounds.push(Bound {
+            block,
+            log,
+            smallest,
+            largest: smallest.saturating_add(reader.varint()?),
+        });
     }
     Ok(bounds)
 }

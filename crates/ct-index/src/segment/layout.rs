@@ -64,7 +64,13 @@ pub(crate) fn read_trailer(bytes: &[u8]) -> Decoded<(u32, BlockAt)> {
     if checksum != xxh3_64(bytes.get(..16).unwrap_or(&[])) {
         return Err(Malformed("checksum of the trailer does not match"));
     }
-    Ok((version, BlockAt { offset, bytes: length }))
+    Ok((
+        version,
+        BlockAt {
+            offset,
+            bytes: length,
+        },
+    ))
 }
 
 fn seal(mut out: Vec<u8>) -> [u8; FRAME_BYTES] {
@@ -106,7 +112,10 @@ impl Footer {
     }
 
     pub(crate) fn single(&self, kind: BlockKind) -> Option<BlockAt> {
-        self.singles.iter().find(|(known, _)| *known == kind).map(|(_, at)| *at)
+        self.singles
+            .iter()
+            .find(|(known, _)| *known == kind)
+            .map(|(_, at)| *at)
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -114,7 +123,13 @@ impl Footer {
         put_varint(&mut out, self.tables.len() as u64);
         for table in &self.tables {
             out.push(table.kind as u8);
-            for number in [table.rows, table.blocks, table.bytes, table.top.offset, u64::from(table.top.bytes)] {
+            for number in [
+                table.rows,
+                table.blocks,
+                table.bytes,
+                table.top.offset,
+                u64::from(table.top.bytes),
+            ] {
                 put_varint(&mut out, number);
             }
         }
@@ -133,13 +148,23 @@ impl Footer {
         for _ in 0..reader.bounded(32, "too many tables")? {
             let kind = kind(&mut reader)?;
             let (rows, blocks, bytes) = (reader.varint()?, reader.varint()?, reader.varint()?);
-            footer.tables.push(TableEntry { kind, rows, blocks, bytes, top: place(&mut reader)? });
+            footer.tables.push(TableEntry {
+                kind,
+                rows,
+                blocks,
+                bytes,
+                top: place(&mut reader)?,
+            });
         }
         for _ in 0..reader.bounded(32, "too many single blocks")? {
             let kind = kind(&mut reader)?;
             footer.singles.push((kind, place(&mut reader)?));
         }
-        if reader.is_empty() { Ok(footer) } else { Err(Malformed("bytes behind the footer")) }
+        if reader.is_empty() {
+            Ok(footer)
+        } else {
+            Err(Malformed("bytes behind the footer"))
+        }
     }
 }
 
@@ -149,7 +174,10 @@ fn kind(reader: &mut Reader<'_>) -> Decoded<BlockKind> {
 
 fn place(reader: &mut Reader<'_>) -> Decoded<BlockAt> {
     let offset = reader.varint()?;
-    Ok(BlockAt { offset, bytes: reader.bounded(u64::from(u32::MAX), "block longer than 32 bits")? as u32 })
+    Ok(BlockAt {
+        offset,
+        bytes: reader.bounded(u64::from(u32::MAX), "block longer than 32 bits")? as u32,
+    })
 }
 
 #[cfg(test)]
@@ -164,12 +192,18 @@ mod tests {
                 rows: 5,
                 blocks: 1,
                 bytes: 99,
-                top: BlockAt { offset: 70, bytes: 20 },
+                top: BlockAt {
+                    offset: 70,
+                    bytes: 20,
+                },
             }],
             singles: vec![(BlockKind::Meta, BlockAt { offset: 90, bytes: 7 })],
         };
         assert_eq!(Footer::decode(&footer.encode()), Ok(footer));
-        let at = BlockAt { offset: 1 << 40, bytes: 77 };
+        let at = BlockAt {
+            offset: 1 << 40,
+            bytes: 77,
+        };
         assert_eq!(read_trailer(&trailer(at)), Ok((VERSION, at)));
         assert_eq!(read_header(&header(42)), Ok((VERSION, 42)));
         for byte in 0..FRAME_BYTES {
@@ -177,7 +211,10 @@ mod tests {
             let (mut head, mut tail) = (header(42), trailer(at));
             head[byte] ^= 1;
             tail[byte] ^= 1;
-            assert!(read_header(&head).is_err() && read_trailer(&tail).is_err(), "byte {byte}");
+            assert!(
+                read_header(&head).is_err() && read_trailer(&tail).is_err(),
+                "byte {byte}"
+            );
         }
     }
 }

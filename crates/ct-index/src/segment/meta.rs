@@ -128,7 +128,11 @@ impl Meta {
             last_key: reader.bytes()?.to_vec(),
             domains: LineFilter::read(&mut reader)?,
         };
-        if reader.is_empty() { Ok(meta) } else { Err(Malformed("bytes behind the filter")) }
+        if reader.is_empty() {
+            Ok(meta)
+        } else {
+            Err(Malformed("bytes behind the filter"))
+        }
     }
 }
 

@@ -53,7 +53,9 @@ impl NamesBlockWriter {
 
     /// Key and issuance of the first row.
     pub(crate) fn first(&self) -> Option<(&[u8], u64)> {
-        self.first.as_ref().map(|(key, issuance)| (key.as_slice(), *issuance))
+        self.first
+            .as_ref()
+            .map(|(key, issuance)| (key.as_slice(), *issuance))
     }
 
     /// Adds a row; rows come sorted by key and issuance.
@@ -63,7 +65,11 @@ impl NamesBlockWriter {
         }
         if self.rows == 0 || key != self.key {
             self.close_run();
-            let shared = if self.rows == 0 { 0 } else { shared_prefix(&self.key, key) };
+            let shared = if self.rows == 0 {
+                0
+            } else {
+                shared_prefix(&self.key, key)
+            };
             let suffix = key.get(shared..).unwrap_or(&[]);
             put_varint(&mut self.names, shared as u64);
             put_varint(&mut self.names, suffix.len() as u64);
@@ -73,7 +79,12 @@ impl NamesBlockWriter {
             self.key_bytes += key.len();
             self.names_count += 1;
         }
-        let known = self.issuances.iter().rev().take(LOOK_BACK).position(|seen| same_issuance(seen, attrs));
+        let known = self
+            .issuances
+            .iter()
+            .rev()
+            .take(LOOK_BACK)
+            .position(|seen| same_issuance(seen, attrs));
         let back = known.map_or(0, |position| position as u64 + 1);
         if known.is_none() {
             self.issuances.push(*attrs);
@@ -99,10 +110,26 @@ impl NamesBlockWriter {
         for attrs in &self.issuances {
             out.extend_from_slice(&attrs.issuance.to_le_bytes());
         }
-        let [presence, issuers, organizations, not_before, validity, first_seen, seqs] = self.issuance_columns();
+        let [
+            presence,
+            issuers,
+            organizations,
+            not_before,
+            validity,
+            first_seen,
+            seqs,
+        ] = self.issuance_columns();
         let joined = columns::join(&[
-            &self.names, &self.suffixes, &self.refs, &presence, &issuers, &organizations, &not_before, &validity,
-            &first_seen, &seqs,
+            &self.names,
+            &self.suffixes,
+            &self.refs,
+            &presence,
+            &issuers,
+            &organizations,
+            &not_before,
+            &validity,
+            &first_seen,
+            &seqs,
         ]);
         columns::put(out, &joined);
         *self = Self::default();
@@ -110,7 +137,15 @@ impl NamesBlockWriter {
 
     fn issuance_columns(&self) -> [Vec<u8>; 7] {
         let mut columns: [Vec<u8>; 7] = Default::default();
-        let [presence, issuers, organizations, not_before, validity, first_seen, seqs] = &mut columns;
+        let [
+            presence,
+            issuers,
+            organizations,
+            not_before,
+            validity,
+            first_seen,
+            seqs,
+        ] = &mut columns;
         let smallest = self.issuances.iter().map(|attrs| attrs.seq).min().unwrap_or(0);
         let largest = self.issuances.iter().map(|attrs| attrs.seq).max().unwrap_or(0);
         let width = width_of(largest - smallest);
@@ -138,8 +173,17 @@ fn same_issuance(a: &RowAttrs, b: &RowAttrs) -> bool {
 }
 
 pub(crate) fn presence_of(attrs: &RowAttrs) -> u8 {
-    let not_before = if attrs.not_before.is_some() { HAS_NOT_BEFORE } else { 0 };
-    not_before | if attrs.not_after.is_some() { HAS_NOT_AFTER } else { 0 }
+    let not_before = if attrs.not_before.is_some() {
+        HAS_NOT_BEFORE
+    } else {
+        0
+    };
+    not_before
+        | if attrs.not_after.is_some() {
+            HAS_NOT_AFTER
+        } else {
+            0
+        }
 }
 
 /// A decoded block.
@@ -164,19 +208,28 @@ impl NamesBlock {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.keys.len() + self.key_ends.len() * 4 + self.rows.len() * 6 + self.issuances.len() * size_of::<RowAttrs>()
+        self.keys.len()
+            + self.key_ends.len() * 4
+            + self.rows.len() * 6
+            + self.issuances.len() * size_of::<RowAttrs>()
     }
 
     pub(crate) fn key(&self, row: usize) -> &[u8] {
         let name = self.rows.get(row).map_or(0, |row| usize::from(row.name));
-        let start = name.checked_sub(1).and_then(|before| self.key_ends.get(before)).map_or(0, |&end| end as usize);
+        let start = name
+            .checked_sub(1)
+            .and_then(|before| self.key_ends.get(before))
+            .map_or(0, |&end| end as usize);
         let end = self.key_ends.get(name).map_or(0, |&end| end as usize);
         self.keys.get(start..end).unwrap_or(&[])
     }
 
     pub(crate) fn attrs(&self, row: usize) -> Option<RowAttrs> {
         let row = self.rows.get(row)?;
-        Some(RowAttrs { bits: row.bits, ..*self.issuances.get(usize::from(row.issuance))? })
+        Some(RowAttrs {
+            bits: row.bits,
+            ..*self.issuances.get(usize::from(row.issuance))?
+        })
     }
 
     /// First row for which `before` is false; rows for which it is true come first.
@@ -185,7 +238,11 @@ impl NamesBlock {
         while low < high {
             let middle = low + (high - low) / 2;
             let issuance = self.attrs(middle).map_or(0, |attrs| attrs.issuance);
-            if before(self.key(middle), issuance) { low = middle + 1 } else { high = middle }
+            if before(self.key(middle), issuance) {
+                low = middle + 1
+            } else {
+                high = middle
+            }
         }
         low
     }
@@ -201,7 +258,10 @@ impl NamesBlock {
         let hashes = Reader::new(reader.take(issuances * 8)?);
         let joined = columns::take(&mut reader)?;
         let [name_column, suffixes, refs, per_issuance @ ..] = columns::split::<10>(&joined)?;
-        let mut block = Self { issuances: decode_issuances(issuances, hashes, per_issuance)?, ..Self::default() };
+        let mut block = Self {
+            issuances: decode_issuances(issuances, hashes, per_issuance)?,
+            ..Self::default()
+        };
         block.decode_rows(rows, names, name_column, suffixes, refs)?;
         Ok(block)
     }
@@ -218,14 +278,19 @@ impl NamesBlock {
         self.key_ends.reserve_exact(names);
         let (mut seen, mut key_start) = (0usize, 0usize);
         for name in 0..names {
-            let shared = name_column.bounded((self.keys.len() - key_start) as u64, "prefix longer than the name before")?;
-            let suffix_bytes = name_column.bounded(crate::key::KEY_BYTES_MAX as u64, "suffix longer than a key")?;
+            let shared = name_column.bounded(
+                (self.keys.len() - key_start) as u64,
+                "prefix longer than the name before",
+            )?;
+            let suffix_bytes =
+                name_column.bounded(crate::key::KEY_BYTES_MAX as u64, "suffix longer than a key")?;
             let previous = key_start..key_start + shared;
             key_start = self.keys.len();
             self.keys.extend_from_within(previous);
             self.keys.extend_from_slice(suffixes.take(suffix_bytes)?);
             self.key_ends.push(self.keys.len() as u32);
-            let count = name_column.bounded((rows - self.rows.len()) as u64, "more rows than the block has")? + 1;
+            let count =
+                name_column.bounded((rows - self.rows.len()) as u64, "more rows than the block has")? + 1;
             for _ in 0..count {
                 let code = refs.varint()?;
                 let back = (code >> 2) as usize;
@@ -234,7 +299,11 @@ impl NamesBlock {
                 if issuance >= self.issuances.len() || (back != 0 && issuance >= seen) {
                     return Err(Malformed("a row refers to no issuance"));
                 }
-                self.rows.push(BlockRow { name: name as u16, issuance: issuance as u16, bits: (code & 3) as u8 });
+                self.rows.push(BlockRow {
+                    name: name as u16,
+                    issuance: issuance as u16,
+                    bits: (code & 3) as u8,
+                });
             }
         }
         if self.rows.len() != rows || !refs.is_empty() || !suffixes.is_empty() {
@@ -244,8 +313,20 @@ impl NamesBlock {
     }
 }
 
-fn decode_issuances(count: usize, mut hashes: Reader<'_>, columns: [Reader<'_>; 7]) -> Decoded<Vec<RowAttrs>> {
-    let [mut presence, mut issuers, mut organizations, mut not_before, mut validity, mut first_seen, mut seqs] = columns;
+fn decode_issuances(
+    count: usize,
+    mut hashes: Reader<'_>,
+    columns: [Reader<'_>; 7],
+) -> Decoded<Vec<RowAttrs>> {
+    let [
+        mut presence,
+        mut issuers,
+        mut organizations,
+        mut not_before,
+        mut validity,
+        mut first_seen,
+        mut seqs,
+    ] = columns;
     let smallest = seqs.varint()?;
     let width = usize::from(seqs.u8()?);
     let mut before = 0i64;
@@ -261,7 +342,8 @@ fn decode_issuances(count: usize, mut hashes: Reader<'_>, columns: [Reader<'_>; 
             not_before: (present & HAS_NOT_BEFORE != 0).then_some(start),
             not_after: (present & HAS_NOT_AFTER != 0).then_some(end),
             issuer: issuers.bounded(u64::from(u32::MAX), "issuer number over 32 bits")? as u32,
-            organization: organizations.bounded(u64::from(u32::MAX), "organisation number over 32 bits")? as u32,
+            organization: organizations.bounded(u64::from(u32::MAX), "organisation number over 32 bits")?
+                as u32,
             bits: 0,
         });
         before = start;
@@ -291,14 +373,29 @@ mod tests {
 
     fn attrs(issuance: u64, seq: u64, not_before: Option<i64>, not_after: Option<i64>, bits: u8) -> RowAttrs {
         let (issuer, organization) = ((seq % 7) as u32, (issuance % 3) as u32);
-        RowAttrs { issuance, seq, first_seen: seq as i64 - 40, not_before, not_after, issuer, organization, bits }
+        RowAttrs {
+            issuance,
+            seq,
+            first_seen: seq as i64 - 40,
+            not_before,
+            not_after,
+            issuer,
+            organization,
+            bits,
+        }
     }
 
     type Generated = (Vec<u8>, u64, Option<i64>, Option<i64>, u8);
 
     fn rows() -> impl Strategy<Value = Vec<Generated>> {
         let date = proptest::option::of(any::<i32>().prop_map(i64::from));
-        let row = (proptest::collection::vec(b'a'..b'd', 1..6), 0u64..20, date.clone(), date, 1u8..4);
+        let row = (
+            proptest::collection::vec(b'a'..b'd', 1..6),
+            0u64..20,
+            date.clone(),
+            date,
+            1u8..4,
+        );
         proptest::collection::vec(row, 1..BLOCK_ROWS)
     }
 

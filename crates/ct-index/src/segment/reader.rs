@@ -78,8 +78,19 @@ impl Segment {
                 (Footer::default(), salvage::scan(&blocks, &mut faults)?)
             }
         };
-        let mut segment = Self { id, blocks, tables, footer, meta: None, issuances: None, salvaged, faults };
-        segment.meta = segment.side_meta().or_else(|| segment.optional(BlockKind::Meta, Meta::decode));
+        let mut segment = Self {
+            id,
+            blocks,
+            tables,
+            footer,
+            meta: None,
+            issuances: None,
+            salvaged,
+            faults,
+        };
+        segment.meta = segment
+            .side_meta()
+            .or_else(|| segment.optional(BlockKind::Meta, Meta::decode));
         segment.issuances = segment.optional(BlockKind::IssuanceFilter, |payload| {
             LineFilter::read(&mut crate::coding::Reader::new(payload))
         });
@@ -87,7 +98,11 @@ impl Segment {
     }
 
     /// A single block, or `None` with the fault noted.
-    fn optional<T>(&mut self, kind: BlockKind, decode: impl FnOnce(&[u8]) -> crate::coding::Decoded<T>) -> Option<T> {
+    fn optional<T>(
+        &mut self,
+        kind: BlockKind,
+        decode: impl FnOnce(&[u8]) -> crate::coding::Decoded<T>,
+    ) -> Option<T> {
         let at = self.footer.single(kind)?;
         match self.blocks.file.block(kind, at, decode) {
             Ok(value) => Some(value),
@@ -114,19 +129,24 @@ impl Segment {
 
     /// False when no record of the segment is of this issuance.
     pub(crate) fn may_hold_issuance(&self, issuance: u64) -> bool {
-        self.issuances.as_ref().is_none_or(|filter| filter.may_hold(issuance))
+        self.issuances
+            .as_ref()
+            .is_none_or(|filter| filter.may_hold(issuance))
     }
 
     /// The text of an organisation number of this segment.
     pub(crate) fn organization(&self, number: u32) -> Result<String> {
-        let Some(place) = number.checked_sub(1) else { return Ok(String::new()) };
+        let Some(place) = number.checked_sub(1) else {
+            return Ok(String::new());
+        };
         let block = place as usize / organizations::BLOCK_TEXTS;
         let Some(at) = self.tables.organizations.index.at(&self.blocks, block as u64)? else {
             return Err(self.damage(0, format!("organisation {number} is missing")));
         };
         let texts = self.blocks.organizations(at)?;
         let text = texts.texts.get(place as usize % organizations::BLOCK_TEXTS);
-        text.cloned().ok_or_else(|| self.damage(at.offset, format!("organisation {number} is missing")))
+        text.cloned()
+            .ok_or_else(|| self.damage(at.offset, format!("organisation {number} is missing")))
     }
 
     /// All records of one issuance (more than one only if hashes collide).
@@ -138,7 +158,9 @@ impl Segment {
         let key = issuance.to_be_bytes();
         self.scan(&self.tables.certificates, &key, |number, at| {
             let block = self.blocks.certificates(at)?;
-            let start = block.records.partition_point(|stored| stored.record.issuance < issuance);
+            let start = block
+                .records
+                .partition_point(|stored| stored.record.issuance < issuance);
             for (place, stored) in block.records.iter().enumerate().skip(start) {
                 if stored.record.issuance != issuance {
                     break;
@@ -152,8 +174,14 @@ impl Segment {
 
     /// Records with this fingerprint.
     pub(crate) fn of_fingerprint(&self, sha256: &[u8; 32]) -> Result<Vec<CertRecord>> {
-        let candidates = self.candidates(BlockKind::Fingerprints, &self.tables.fingerprints, hash_of_sha256(sha256))?;
-        self.records(candidates, |record| record.fingerprints.iter().any(|known| known.sha256 == *sha256))
+        let candidates = self.candidates(
+            BlockKind::Fingerprints,
+            &self.tables.fingerprints,
+            hash_of_sha256(sha256),
+        )?;
+        self.records(candidates, |record| {
+            record.fingerprints.iter().any(|known| known.sha256 == *sha256)
+        })
     }
 
     /// Records with this serial number.
@@ -166,7 +194,9 @@ impl Segment {
     pub(crate) fn of_seq(&self, seq: u64) -> Result<Vec<CertRecord>> {
         let index = &self.tables.journal.index;
         let number = index.floor(&self.blocks, &seq.to_be_bytes())?;
-        let Some(at) = index.at(&self.blocks, number)? else { return Ok(Vec::new()) };
+        let Some(at) = index.at(&self.blocks, number)? else {
+            return Ok(Vec::new());
+        };
         let ordinal = self.blocks.journal(at)?.of_seq(seq).map(|row| row.ordinal);
         self.records(ordinal.into_iter().collect(), |record| record.seq == seq)
     }
@@ -175,11 +205,29 @@ impl Segment {
     pub(crate) fn of_position(&self, log: u16, index: u64) -> Result<Vec<CertRecord>> {
         let mut ordinals = Vec::new();
         for number in self.journal_blocks_around(log, index)? {
-            let Some(at) = self.tables.journal.index.at(&self.blocks, number)? else { continue };
-            let holds = |row: &&journal::JournalRow| row.positions.iter().any(|known| known.log == log && known.index == index);
-            ordinals.extend(self.blocks.journal(at)?.rows.iter().filter(holds).map(|row| row.ordinal));
+            let Some(at) = self.tables.journal.index.at(&self.blocks, number)? else {
+                continue;
+            };
+            let holds = |row: &&journal::JournalRow| {
+                row.positions
+                    .iter()
+                    .any(|known| known.log == log && known.index == index)
+            };
+            ordinals.extend(
+                self.blocks
+                    .journal(at)?
+                    .rows
+                    .iter()
+                    .filter(holds)
+                    .map(|row| row.ordinal),
+            );
         }
-        self.records(ordinals, |record| record.positions.iter().any(|known| known.log == log && known.index == index))
+        self.records(ordinals, |record| {
+            record
+                .positions
+                .iter()
+                .any(|known| known.log == log && known.index == index)
+        })
     }
 
     /// Numbers of the journal blocks whose bounds enclose a position; all of them without bounds.
@@ -187,9 +235,17 @@ impl Segment {
         let Some(at) = self.footer.single(BlockKind::JournalBounds) else {
             return Ok((0..self.tables.journal.index.block_count()).collect());
         };
-        let bounds = self.blocks.file.block(BlockKind::JournalBounds, at, journal::decode_bounds)?;
-        let around = |bound: &&journal::Bound| bound.log == log && bound.smallest <= index && index <= bound.largest;
-        Ok(bounds.iter().filter(around).map(|bound| u64::from(bound.block)).collect())
+        let bounds = self
+            .blocks
+            .file
+            .block(BlockKind::JournalBounds, at, journal::decode_bounds)?;
+        let around =
+            |bound: &&journal::Bound| bound.log == log && bound.smallest <= index && index <= bound.largest;
+        Ok(bounds
+            .iter()
+            .filter(around)
+            .map(|bound| u64::from(bound.block))
+            .collect())
     }
 
     /// Ordinals that a lookup table gives for a hash; a few may be wrong.
@@ -211,7 +267,9 @@ impl Segment {
         let mut ordinals = Vec::new();
         let index = &self.tables.certificates.index;
         for number in 0..index.block_count() {
-            let Some(at) = index.at(&self.blocks, number)? else { break };
+            let Some(at) = index.at(&self.blocks, number)? else {
+                break;
+            };
             let first = number as u32 * BLOCK_RECORDS as u32;
             ordinals.extend(first..first + self.blocks.certificates(at)?.records.len() as u32);
         }
@@ -219,15 +277,29 @@ impl Segment {
     }
 
     /// Visits the blocks that can hold `key` in a table keyed by numbers.
-    fn scan(&self, table: &Table, key: &[u8; 8], mut visit: impl FnMut(u64, BlockAt) -> Result<()>) -> Result<()> {
+    fn scan(
+        &self,
+        table: &Table,
+        key: &[u8; 8],
+        mut visit: impl FnMut(u64, BlockAt) -> Result<()>,
+    ) -> Result<()> {
         let mut number = table.index.floor(&self.blocks, key)?;
-        while number > 0 && table.index.key(&self.blocks, number)?.is_some_and(|first| first.as_slice() == key) {
+        while number > 0
+            && table
+                .index
+                .key(&self.blocks, number)?
+                .is_some_and(|first| first.as_slice() == key)
+        {
             number -= 1;
         }
         while let Some(at) = table.index.at(&self.blocks, number)? {
             visit(number, at)?;
             number += 1;
-            if table.index.key(&self.blocks, number)?.is_none_or(|first| first.as_slice() > key.as_slice()) {
+            if table
+                .index
+                .key(&self.blocks, number)?
+                .is_none_or(|first| first.as_slice() > key.as_slice())
+            {
                 break;
             }
         }
@@ -235,7 +307,11 @@ impl Segment {
     }
 
     /// The records at these ordinals that `wanted` accepts.
-    fn records(&self, mut ordinals: Vec<u32>, wanted: impl Fn(&CertRecord) -> bool) -> Result<Vec<CertRecord>> {
+    fn records(
+        &self,
+        mut ordinals: Vec<u32>,
+        wanted: impl Fn(&CertRecord) -> bool,
+    ) -> Result<Vec<CertRecord>> {
         ordinals.sort_unstable();
         ordinals.dedup();
         let mut found = Vec::new();
@@ -262,7 +338,10 @@ impl Segment {
         let number = index.floor(&self.blocks, &record.seq.to_be_bytes())?;
         if let Some(at) = index.at(&self.blocks, number)? {
             let journal = self.blocks.journal(at)?;
-            record.positions = journal.of_seq(record.seq).map(|row| row.positions.clone()).unwrap_or_default();
+            record.positions = journal
+                .of_seq(record.seq)
+                .map(|row| row.positions.clone())
+                .unwrap_or_default();
         }
         Ok(record)
     }
@@ -278,7 +357,11 @@ fn check_header(blocks: &Blocks, id: u64) -> Result<()> {
     let (version, found) = layout::read_header(&bytes).map_err(Error::malformed(path, 0))?;
     refuse_newer(path, version)?;
     if found != id {
-        return Err(Error::corrupt(path, 16, format!("the header names segment {found}, the manifest {id}")));
+        return Err(Error::corrupt(
+            path,
+            16,
+            format!("the header names segment {found}, the manifest {id}"),
+        ));
     }
     Ok(())
 }
@@ -288,7 +371,11 @@ fn refuse_newer(path: &Path, version: u32) -> Result<()> {
         return Ok(());
     }
     let (path, supported) = (path.to_owned(), layout::VERSION);
-    Err(Error::Durable(tamis_durable::Error::FutureVersion { path, found: version, supported }))
+    Err(Error::Durable(tamis_durable::Error::FutureVersion {
+        path,
+        found: version,
+        supported,
+    }))
 }
 
 fn open_tables(blocks: &Blocks) -> Result<(Footer, Tables)> {
@@ -299,11 +386,18 @@ fn open_tables(blocks: &Blocks) -> Result<(Footer, Tables)> {
     refuse_newer(path, version)?;
     let footer = blocks.file.block(BlockKind::Footer, at, Footer::decode)?;
     let table = |kind: BlockKind| {
-        let entry = footer
-            .table(kind)
-            .ok_or_else(|| Error::corrupt(path, at.offset, format!("the footer names no {} table", kind.name())))?;
+        let entry = footer.table(kind).ok_or_else(|| {
+            Error::corrupt(
+                path,
+                at.offset,
+                format!("the footer names no {} table", kind.name()),
+            )
+        })?;
         let index = BlockIndex::open(blocks, entry.top, entry.blocks)?;
-        Ok::<_, Error>(Table { index, rows: entry.rows })
+        Ok::<_, Error>(Table {
+            index,
+            rows: entry.rows,
+        })
     };
     let tables = Tables {
         names: table(BlockKind::Names)?,

@@ -20,16 +20,25 @@ pub(crate) fn scan(blocks: &Blocks, faults: &mut Vec<Error>) -> Result<Tables> {
     let mut offset = FRAME_BYTES as u64;
     while offset + BLOCK_HEADER_BYTES as u64 <= blocks.file.len() {
         let head = blocks.file.raw(offset, BLOCK_HEADER_BYTES)?;
-        let length = Reader::new(head.get(1..).unwrap_or(&[])).u32().unwrap_or(u32::MAX) as usize;
+        let length = Reader::new(head.get(1..).unwrap_or(&[]))
+            .u32()
+            .unwrap_or(u32::MAX) as usize;
         let bytes = (length <= BLOCK_BYTES_MAX).then(|| blocks.file.raw(offset, BLOCK_HEADER_BYTES + length));
-        let at = BlockAt { offset, bytes: (BLOCK_HEADER_BYTES + length) as u32 };
+        let at = BlockAt {
+            offset,
+            bytes: (BLOCK_HEADER_BYTES + length) as u32,
+        };
         match bytes {
             Some(Ok(framed)) => match unframe_any(offset, &framed) {
                 Ok((kind, payload)) => found.note(kind, at, payload),
                 Err(malformed) => faults.push(Error::corrupt(blocks.file.path(), offset, malformed.0)),
             },
             _ => {
-                faults.push(Error::corrupt(blocks.file.path(), offset, "the rest of the file is damaged or missing"));
+                faults.push(Error::corrupt(
+                    blocks.file.path(),
+                    offset,
+                    "the rest of the file is damaged or missing",
+                ));
                 break;
             }
         }
@@ -55,13 +64,23 @@ impl Found {
             BlockKind::Names => {
                 if let Ok(block) = NamesBlock::decode(payload) {
                     let issuance = block.attrs(0).map_or(0, |attrs| attrs.issuance);
-                    add(&mut self.names, &index_key(block.key(0), issuance), at, block.len());
+                    add(
+                        &mut self.names,
+                        &index_key(block.key(0), issuance),
+                        at,
+                        block.len(),
+                    );
                 }
             }
             BlockKind::Certificates => {
                 if let Ok(block) = CertificatesBlock::decode(payload) {
                     let first = block.records.first().map_or(0, |stored| stored.record.issuance);
-                    add(&mut self.certificates, &first.to_be_bytes(), at, block.records.len());
+                    add(
+                        &mut self.certificates,
+                        &first.to_be_bytes(),
+                        at,
+                        block.records.len(),
+                    );
                 }
             }
             BlockKind::Journal => {
@@ -80,7 +99,10 @@ impl Found {
     }
 
     fn tables(self) -> Tables {
-        let table = |(chunk, rows): (Chunk, u64)| Table { index: BlockIndex::flat(chunk), rows };
+        let table = |(chunk, rows): (Chunk, u64)| Table {
+            index: BlockIndex::flat(chunk),
+            rows,
+        };
         Tables {
             names: table(self.names),
             certificates: table(self.certificates),

@@ -40,7 +40,12 @@ struct TableWriter {
 
 impl TableWriter {
     fn new(kind: BlockKind) -> Self {
-        Self { kind, index: IndexWriter::default(), rows: 0, bytes: 0 }
+        Self {
+            kind,
+            index: IndexWriter::default(),
+            rows: 0,
+            bytes: 0,
+        }
     }
 
     fn block(&mut self, key: &[u8], rows: usize, payload: &[u8], output: &mut Output) -> Result<()> {
@@ -52,7 +57,13 @@ impl TableWriter {
 
     fn finish(self, output: &mut Output) -> Result<TableEntry> {
         let (top, blocks) = self.index.finish(output)?;
-        Ok(TableEntry { kind: self.kind, rows: self.rows, blocks, bytes: self.bytes, top })
+        Ok(TableEntry {
+            kind: self.kind,
+            rows: self.rows,
+            blocks,
+            bytes: self.bytes,
+            top,
+        })
     }
 }
 
@@ -123,7 +134,11 @@ impl SegmentWriter {
         self.meta.row(key, attrs);
         self.note_domain(key);
         self.names_block.push(key, attrs);
-        if self.names_block.is_full() { self.close_names(key, attrs.issuance) } else { Ok(()) }
+        if self.names_block.is_full() {
+            self.close_names(key, attrs.issuance)
+        } else {
+            Ok(())
+        }
     }
 
     /// Remembers the registrable domain, once: rows of one domain are neighbours.
@@ -131,7 +146,9 @@ impl SegmentWriter {
         if crate::key::space_of(key) != crate::key::KeySpace::Host {
             return;
         }
-        let below = key.strip_prefix(self.last_domain.as_slice()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."));
+        let below = key
+            .strip_prefix(self.last_domain.as_slice())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"."));
         if below && !self.last_domain.is_empty() {
             return;
         }
@@ -144,13 +161,16 @@ impl SegmentWriter {
     }
 
     fn close_names(&mut self, last_key: &[u8], last_issuance: u64) -> Result<()> {
-        let Some((key, issuance)) = self.names_block.first() else { return Ok(()) };
+        let Some((key, issuance)) = self.names_block.first() else {
+            return Ok(());
+        };
         let first = names::index_key(key, issuance);
         let separator = names::separator(&self.last_index_key, &first);
         let rows = self.names_block.rows();
         self.payload.clear();
         self.names_block.finish(&mut self.payload);
-        self.names.block(&separator, rows, &self.payload, &mut self.output)?;
+        self.names
+            .block(&separator, rows, &self.payload, &mut self.output)?;
         self.last_index_key = names::index_key(last_key, last_issuance);
         Ok(())
     }
@@ -166,7 +186,10 @@ impl SegmentWriter {
     /// Adds a record.
     pub(crate) fn record(&mut self, record: &mut CertRecord) -> Result<()> {
         let places = certificates::BLOCK_RECORDS as u32;
-        let block = self.blocks_of_certificates.checked_mul(places).filter(|&first| first <= u32::MAX - places);
+        let block = self
+            .blocks_of_certificates
+            .checked_mul(places)
+            .filter(|&first| first <= u32::MAX - places);
         let first = block.ok_or(Error::TooLarge {
             what: "records of a segment",
             found: u64::from(self.blocks_of_certificates) * u64::from(places),
@@ -176,23 +199,35 @@ impl SegmentWriter {
         let organization = self.organization(&record.organization);
         self.meta.record(record.seq, record.not_after);
         for fingerprint in &record.fingerprints {
-            self.fingerprints.push((hash_of_sha256(&fingerprint.sha256), ordinal));
+            self.fingerprints
+                .push((hash_of_sha256(&fingerprint.sha256), ordinal));
         }
         self.serials.push((xxh3_64(&record.serial), ordinal));
         self.issuances.push(record.issuance);
         let positions = std::mem::take(&mut record.positions);
-        self.journal.push(JournalRow { seq: record.seq, ordinal, positions });
+        self.journal.push(JournalRow {
+            seq: record.seq,
+            ordinal,
+            positions,
+        });
         self.certificates_block.push(record, organization);
-        if self.certificates_block.is_full() { self.close_certificates() } else { Ok(()) }
+        if self.certificates_block.is_full() {
+            self.close_certificates()
+        } else {
+            Ok(())
+        }
     }
 
     fn close_certificates(&mut self) -> Result<()> {
-        let Some(first) = self.certificates_block.first() else { return Ok(()) };
+        let Some(first) = self.certificates_block.first() else {
+            return Ok(());
+        };
         let records = self.certificates_block.len();
         self.payload.clear();
         self.certificates_block.finish(&mut self.payload);
         self.blocks_of_certificates += 1;
-        self.certificates.block(&first.to_be_bytes(), records, &self.payload, &mut self.output)
+        self.certificates
+            .block(&first.to_be_bytes(), records, &self.payload, &mut self.output)
     }
 
     /// Writes lookups, meta and footer; one fsync. Answers the size of the file.
@@ -279,5 +314,7 @@ impl SegmentWriter {
 
 /// The hash of a fingerprint: it is uniform already.
 pub(crate) fn hash_of_sha256(sha256: &[u8; 32]) -> u64 {
-    sha256.first_chunk::<8>().map_or(0, |head| u64::from_be_bytes(*head))
+    sha256
+        .first_chunk::<8>()
+        .map_or(0, |head| u64::from_be_bytes(*head))
 }

@@ -1,6 +1,11 @@
 //! The index as its users see it: batches in, pages out, across crashes, damage and reopening.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::expect_used)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::expect_used
+)]
 
 mod damage;
 mod model;

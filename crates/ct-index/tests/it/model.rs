@@ -15,8 +15,14 @@ enum Step {
 
 fn seen() -> impl Strategy<Value = Seen> {
     let position = proptest::option::of((1u16..4, 0u64..200));
-    (0u64..40, any::<bool>(), position, 1_690_000_000i64..1_690_000_300)
-        .prop_map(|(issuance, precert, position, at)| Seen { issuance, precert, position, at })
+    (0u64..40, any::<bool>(), position, 1_690_000_000i64..1_690_000_300).prop_map(
+        |(issuance, precert, position, at)| Seen {
+            issuance,
+            precert,
+            position,
+            at,
+        },
+    )
 }
 
 fn step() -> impl Strategy<Value = Step> {

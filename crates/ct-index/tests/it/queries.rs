@@ -19,7 +19,14 @@ fn filled(dir: &std::path::Path, count: u64, flush_rows: usize) -> Index {
 
 /// Names that a search yields through pages of `limit`.
 fn search(snapshot: &Snapshot, target: Target<'_>, filters: Filters, limit: usize) -> Vec<(String, u64)> {
-    let mut query = SearchQuery { target, filters, paging: Paging { limit, ..Paging::default() } };
+    let mut query = SearchQuery {
+        target,
+        filters,
+        paging: Paging {
+            limit,
+            ..Paging::default()
+        },
+    };
     let mut found = Vec::new();
     loop {
         let page = snapshot.search(&query).unwrap();
@@ -34,29 +41,66 @@ fn search_pages_are_complete_and_filters_hold() {
     let dir = tempfile::tempdir().unwrap();
     let index = filled(dir.path(), 300, 150);
     let snapshot = index.snapshot();
-    let everything = search(&snapshot, Target::Subdomains("imfht.com"), Filters::default(), 1_000);
+    let everything = search(
+        &snapshot,
+        Target::Subdomains("imfht.com"),
+        Filters::default(),
+        1_000,
+    );
     for limit in [1, 7, 64] {
-        assert_eq!(search(&snapshot, Target::Subdomains("imfht.com"), Filters::default(), limit), everything);
+        assert_eq!(
+            search(
+                &snapshot,
+                Target::Subdomains("imfht.com"),
+                Filters::default(),
+                limit
+            ),
+            everything
+        );
     }
-    assert!(everything.iter().all(|(name, _)| name == "imfht.com" || name.ends_with(".imfht.com")));
+    assert!(
+        everything
+            .iter()
+            .all(|(name, _)| name == "imfht.com" || name.ends_with(".imfht.com"))
+    );
     let unfiltered = everything.len();
-    let google = Filters { issuer: Some("google trust".to_owned()), ..Filters::default() };
+    let google = Filters {
+        issuer: Some("google trust".to_owned()),
+        ..Filters::default()
+    };
     let of_google = search(&snapshot, Target::Subdomains("imfht.com"), google, 10);
-    let le = Filters { issuer: Some("let's encrypt".to_owned()), ..Filters::default() };
+    let le = Filters {
+        issuer: Some("let's encrypt".to_owned()),
+        ..Filters::default()
+    };
     let of_le = search(&snapshot, Target::Subdomains("imfht.com"), le, 10);
     assert!(!of_google.is_empty() && !of_le.is_empty());
     assert_eq!(of_google.len() + of_le.len(), unfiltered);
-    let organised = Filters { organization: Some("org 8".to_owned()), ..Filters::default() };
+    let organised = Filters {
+        organization: Some("org 8".to_owned()),
+        ..Filters::default()
+    };
     for (_, issuance) in search(&snapshot, Target::Subdomains("com"), organised, 5) {
-        let record = &snapshot.by_issuance(tamis_ct_index::record::Issuance(issuance)).unwrap()[0];
+        let record = &snapshot
+            .by_issuance(tamis_ct_index::record::Issuance(issuance))
+            .unwrap()[0];
         assert_eq!(record.organization, "Org 8");
     }
     let split = 1_700_000_000 + 150_000;
-    let early = Filters { before: Some(split), ..Filters::default() };
-    let late = Filters { after: Some(split), ..Filters::default() };
+    let early = Filters {
+        before: Some(split),
+        ..Filters::default()
+    };
+    let late = Filters {
+        after: Some(split),
+        ..Filters::default()
+    };
     let count = |filters| search(&snapshot, Target::Subdomains("com"), filters, 50).len();
     assert_eq!(count(early) + count(late), count(Filters::default()));
-    let live = Filters { not_expired_at: Some(1_707_776_000 + 150_000), ..Filters::default() };
+    let live = Filters {
+        not_expired_at: Some(1_707_776_000 + 150_000),
+        ..Filters::default()
+    };
     assert!(count(live.clone()) < count(Filters::default()) && count(live) > 0);
 }
 
@@ -65,11 +109,25 @@ fn exact_and_covering_targets() {
     let dir = tempfile::tempdir().unwrap();
     let index = filled(dir.path(), 60, 1_000);
     let snapshot = index.snapshot();
-    let exact = search(&snapshot, Target::Exact(Identifier::Host("imfht.com")), Filters::default(), 9);
+    let exact = search(
+        &snapshot,
+        Target::Exact(Identifier::Host("imfht.com")),
+        Filters::default(),
+        9,
+    );
     assert!(!exact.is_empty() && exact.iter().all(|(name, _)| name == "imfht.com"));
-    let covering = search(&snapshot, Target::WildcardsCovering("shop.imfht.com"), Filters::default(), 9);
+    let covering = search(
+        &snapshot,
+        Target::WildcardsCovering("shop.imfht.com"),
+        Filters::default(),
+        9,
+    );
     assert!(!covering.is_empty() && covering.len() < exact.len());
-    let query = SearchQuery { target: Target::WildcardsCovering("com"), filters: Filters::default(), paging: Paging::default() };
+    let query = SearchQuery {
+        target: Target::WildcardsCovering("com"),
+        filters: Filters::default(),
+        paging: Paging::default(),
+    };
     assert!(matches!(snapshot.search(&query), Err(Error::BadQuery(_))));
 }
 
@@ -91,7 +149,10 @@ fn a_deadline_of_nothing_still_advances_and_says_partial() {
         query.paging.cursor = Some(next);
     }
     assert!(pages > 3, "{pages} pages");
-    let whole: u64 = all_names(&snapshot, "com", 100).values().map(|entry| entry.1).sum();
+    let whole: u64 = all_names(&snapshot, "com", 100)
+        .values()
+        .map(|entry| entry.1)
+        .sum();
     assert_eq!(issuances, whole, "parts of a name add up");
 }
 
@@ -107,29 +168,68 @@ fn cursors_survive_flush_and_reopening() {
     let second = index.snapshot().names(&query).unwrap();
     drop(index);
     let reopened = Snapshot::open(dir.path(), &options(100)).unwrap();
-    let names: Vec<String> = first.items.into_iter().chain(second.items.clone()).map(|item| item.name).collect();
-    assert_eq!(names, all_names(&reopened, "com", 100).into_keys().take(0).chain(in_key_order(&reopened)).take(4).collect::<Vec<_>>());
+    let names: Vec<String> = first
+        .items
+        .into_iter()
+        .chain(second.items.clone())
+        .map(|item| item.name)
+        .collect();
+    assert_eq!(
+        names,
+        all_names(&reopened, "com", 100)
+            .into_keys()
+            .take(0)
+            .chain(in_key_order(&reopened))
+            .take(4)
+            .collect::<Vec<_>>()
+    );
     assert_eq!(reopened.names(&query).unwrap().items, second.items);
 }
 
 fn in_key_order(snapshot: &Snapshot) -> Vec<String> {
-    snapshot.names(&NamesQuery::under("com")).unwrap().items.into_iter().map(|item| item.name).collect()
+    snapshot
+        .names(&NamesQuery::under("com"))
+        .unwrap()
+        .items
+        .into_iter()
+        .map(|item| item.name)
+        .collect()
 }
 
 #[test]
 fn since_keeps_names_that_are_new() {
     let dir = tempfile::tempdir().unwrap();
     let index = open(dir.path(), 1_000);
-    let old = Seen { issuance: 0, precert: false, position: None, at: 1_000 };
-    let new = Seen { issuance: 1, precert: false, position: None, at: 2_000 };
+    let old = Seen {
+        issuance: 0,
+        precert: false,
+        position: None,
+        at: 1_000,
+    };
+    let new = Seen {
+        issuance: 1,
+        precert: false,
+        position: None,
+        at: 2_000,
+    };
     index.append(&batch(&[old.clone(), new.clone()])).unwrap();
     index.commit().unwrap();
     let mut query = NamesQuery::under("com");
     query.since = Some(1_500);
-    let told: Vec<String> = index.snapshot().names(&query).unwrap().items.into_iter().map(|item| item.name).collect();
+    let told: Vec<String> = index
+        .snapshot()
+        .names(&query)
+        .unwrap()
+        .items
+        .into_iter()
+        .map(|item| item.name)
+        .collect();
     let older: Vec<&str> = old.names().into_iter().map(|(name, _)| name).collect();
     assert!(!told.is_empty());
-    assert!(told.iter().all(|name| !older.contains(&name.as_str())), "{told:?} {older:?}");
+    assert!(
+        told.iter().all(|name| !older.contains(&name.as_str())),
+        "{told:?} {older:?}"
+    );
 }
 
 #[test]
@@ -144,7 +244,10 @@ fn one_owner_many_readers() {
     drop(index);
     assert!(Index::open(dir.path(), options(40)).is_ok());
     let empty = tempfile::tempdir().unwrap();
-    assert!(matches!(Snapshot::open(empty.path(), &options(1)), Err(Error::NoIndex { .. })));
+    assert!(matches!(
+        Snapshot::open(empty.path(), &options(1)),
+        Err(Error::NoIndex { .. })
+    ));
 }
 
 #[test]
@@ -156,5 +259,11 @@ fn readers_keep_their_picture_while_writing_goes_on() {
     index.append(&batch(&pairs(400))).unwrap();
     index.flush().unwrap();
     assert_eq!(all_names(&before, "com", 10), told);
-    assert!(all_names(&index.snapshot(), "com", 10).values().map(|entry| entry.1).sum::<u64>() > told.values().map(|entry| entry.1).sum());
+    assert!(
+        all_names(&index.snapshot(), "com", 10)
+            .values()
+            .map(|entry| entry.1)
+            .sum::<u64>()
+            > told.values().map(|entry| entry.1).sum()
+    );
 }

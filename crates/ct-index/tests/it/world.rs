@@ -32,7 +32,12 @@ impl Seen {
     pub(crate) fn names(&self) -> Vec<(&'static str, u8)> {
         let count = 1 + self.issuance % 3;
         let names: BTreeMap<&str, u8> = (0..count)
-            .map(|step| (HOSTS[((self.issuance * 7 + step * 3) % 8) as usize], 1 + ((self.issuance + step) % 3) as u8))
+            .map(|step| {
+                (
+                    HOSTS[((self.issuance * 7 + step * 3) % 8) as usize],
+                    1 + ((self.issuance + step) % 3) as u8,
+                )
+            })
             .collect();
         names.into_iter().collect()
     }
@@ -52,7 +57,11 @@ impl Seen {
     }
 
     pub(crate) fn organization(&self) -> String {
-        if self.issuance % 4 == 0 { format!("Org {}", self.issuance % 12) } else { String::new() }
+        if self.issuance % 4 == 0 {
+            format!("Org {}", self.issuance % 12)
+        } else {
+            String::new()
+        }
     }
 
     pub(crate) fn not_before(&self) -> Option<i64> {
@@ -67,23 +76,43 @@ impl Seen {
         let organization = self.organization();
         let serial = self.serial();
         let names = self.names();
-        let kind = if self.precert { CertificateKind::Precertificate } else { CertificateKind::Certificate };
-        let position = self.position.map(|(log, index)| Position { log, index, timestamp_ms: self.at as u64 * 1_000 });
+        let kind = if self.precert {
+            CertificateKind::Precertificate
+        } else {
+            CertificateKind::Certificate
+        };
+        let position = self.position.map(|(log, index)| Position {
+            log,
+            index,
+            timestamp_ms: self.at as u64 * 1_000,
+        });
         let observation = Observation {
             issuance: Issuance(self.hash()),
             serial: &serial,
-            fingerprint: Fingerprint { kind, sha256: self.sha256() },
+            fingerprint: Some(Fingerprint {
+                kind,
+                sha256: self.sha256(),
+            }),
             position,
             first_seen: self.at,
             not_before: self.not_before(),
             not_after: self.not_after(),
-            issuer: ["CN=R10,O=Let's Encrypt,C=US", "CN=WE1,O=Google Trust Services,C=US"][(self.issuance % 2) as usize],
+            issuer: [
+                "CN=R10,O=Let's Encrypt,C=US",
+                "CN=WE1,O=Google Trust Services,C=US",
+            ][(self.issuance % 2) as usize],
             organization: &organization,
             names_total: names.len() as u64,
             deviations: u64::from(self.issuance % 9 == 0),
         };
         let common_name = [names[0].0];
-        batch.push(&observation, &common_name, names.into_iter().map(|(name, bits)| (Identifier::Host(name), bits)));
+        batch.push(
+            &observation,
+            &common_name,
+            names
+                .into_iter()
+                .map(|(name, bits)| (Identifier::Host(name), bits)),
+        );
     }
 }
 
@@ -101,15 +130,29 @@ pub(crate) fn pairs(count: u64) -> Vec<Seen> {
         .flat_map(|issuance| {
             let at = 1_700_000_000 + issuance as i64;
             [
-                Seen { issuance, precert: true, position: Some((1, 100 + issuance)), at },
-                Seen { issuance, precert: false, position: Some((2, 5_000 + issuance * 2)), at: at + 60 },
+                Seen {
+                    issuance,
+                    precert: true,
+                    position: Some((1, 100 + issuance)),
+                    at,
+                },
+                Seen {
+                    issuance,
+                    precert: false,
+                    position: Some((2, 5_000 + issuance * 2)),
+                    at: at + 60,
+                },
             ]
         })
         .collect()
 }
 
 pub(crate) fn options(flush_rows: usize) -> Options {
-    Options { flush_rows, now: || 1_764_500_000, ..Options::default() }
+    Options {
+        flush_rows,
+        now: || 1_764_500_000,
+        ..Options::default()
+    }
 }
 
 pub(crate) fn open(dir: &Path, flush_rows: usize) -> Index {
@@ -136,7 +179,10 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn add(&mut self, seen: &Seen) {
-        let known = self.issuances.entry(seen.issuance).or_insert(Expected { first_seen: seen.at, ..Expected::default() });
+        let known = self.issuances.entry(seen.issuance).or_insert(Expected {
+            first_seen: seen.at,
+            ..Expected::default()
+        });
         known.first_seen = known.first_seen.min(seen.at);
         known.fingerprints.insert(seen.sha256());
         known.positions.extend(seen.position);
@@ -146,7 +192,12 @@ impl Model {
     pub(crate) fn names(&self, under: &str) -> BTreeMap<String, (u8, u64, i64, i64)> {
         let mut names = BTreeMap::new();
         for (&issuance, expected) in &self.issuances {
-            let seen = Seen { issuance, precert: false, position: None, at: 0 };
+            let seen = Seen {
+                issuance,
+                precert: false,
+                position: None,
+                at: 0,
+            };
             for (name, bits) in seen.names() {
                 if name == under || name.ends_with(&format!(".{under}")) {
                     let entry = names.entry(name.to_owned()).or_insert((0, 0, i64::MAX, i64::MIN));
@@ -161,36 +212,90 @@ impl Model {
     }
 
     pub(crate) fn rows(&self) -> u64 {
-        let names = |&issuance: &u64| Seen { issuance, precert: false, position: None, at: 0 }.names().len() as u64;
+        let names = |&issuance: &u64| {
+            Seen {
+                issuance,
+                precert: false,
+                position: None,
+                at: 0,
+            }
+            .names()
+            .len() as u64
+        };
         self.issuances.keys().map(names).sum()
     }
 
     /// Compares everything an index says with this model.
     #[track_caller]
     pub(crate) fn check(&self, snapshot: &Snapshot) {
-        for under in ["com", "org", "imfht.com", "example.com", "localhost", "nothing.example"] {
-            assert_eq!(all_names(snapshot, under, 3), self.names(under), "names under {under}");
+        for under in [
+            "com",
+            "org",
+            "imfht.com",
+            "example.com",
+            "localhost",
+            "nothing.example",
+        ] {
+            assert_eq!(
+                all_names(snapshot, under, 3),
+                self.names(under),
+                "names under {under}"
+            );
         }
         for (&issuance, expected) in &self.issuances {
-            let seen = Seen { issuance, precert: false, position: None, at: 0 };
+            let seen = Seen {
+                issuance,
+                precert: false,
+                position: None,
+                at: 0,
+            };
             let records = snapshot.by_issuance(Issuance(seen.hash())).unwrap();
             assert_eq!(records.len(), 1, "issuance {issuance}");
             let record = &records[0];
-            assert_eq!(record.fingerprints.iter().map(|print| print.sha256).collect::<BTreeSet<_>>(), expected.fingerprints);
-            let positions: BTreeSet<(u16, u64)> = record.positions.iter().map(|position| (position.log, position.index)).collect();
-            assert!(positions.is_subset(&expected.positions), "{positions:?} {:?}", expected.positions);
+            assert_eq!(
+                record
+                    .fingerprints
+                    .iter()
+                    .map(|print| print.sha256)
+                    .collect::<BTreeSet<_>>(),
+                expected.fingerprints
+            );
+            let positions: BTreeSet<(u16, u64)> = record
+                .positions
+                .iter()
+                .map(|position| (position.log, position.index))
+                .collect();
+            assert!(
+                positions.is_subset(&expected.positions),
+                "{positions:?} {:?}",
+                expected.positions
+            );
             assert_eq!(positions.len(), expected.positions.len().min(4));
-            assert_eq!((record.first_seen, &record.serial), (expected.first_seen, &seen.serial()));
+            assert_eq!(
+                (record.first_seen, &record.serial),
+                (expected.first_seen, &seen.serial())
+            );
             assert_eq!(record.organization, seen.organization());
-            assert_eq!((record.not_before, record.not_after), (seen.not_before(), seen.not_after()));
+            assert_eq!(
+                (record.not_before, record.not_after),
+                (seen.not_before(), seen.not_after())
+            );
             for sha256 in &expected.fingerprints {
                 assert_eq!(snapshot.by_sha256(sha256).unwrap(), records);
             }
             assert_eq!(snapshot.by_serial(&seen.serial()).unwrap(), records);
-            assert_eq!(snapshot.by_id(record.id()).unwrap(), records, "id of issuance {issuance}");
+            assert_eq!(
+                snapshot.by_id(record.id()).unwrap(),
+                records,
+                "id of issuance {issuance}"
+            );
         }
         let totals = snapshot.stats().totals;
-        let fingerprints: usize = self.issuances.values().map(|expected| expected.fingerprints.len()).sum();
+        let fingerprints: usize = self
+            .issuances
+            .values()
+            .map(|expected| expected.fingerprints.len())
+            .sum();
         assert_eq!(totals.issuances, self.issuances.len() as u64);
         assert_eq!(totals.certificates, fingerprints as u64);
         assert_eq!(totals.name_rows, self.rows());
@@ -198,7 +303,11 @@ impl Model {
 }
 
 /// All names through pages of `limit`.
-pub(crate) fn all_names(snapshot: &Snapshot, under: &str, limit: usize) -> BTreeMap<String, (u8, u64, i64, i64)> {
+pub(crate) fn all_names(
+    snapshot: &Snapshot,
+    under: &str,
+    limit: usize,
+) -> BTreeMap<String, (u8, u64, i64, i64)> {
     let mut query = tamis_ct_index::query::NamesQuery::under(under);
     query.paging.limit = limit;
     let mut names = BTreeMap::new();
@@ -209,10 +318,19 @@ pub(crate) fn all_names(snapshot: &Snapshot, under: &str, limit: usize) -> BTree
         for item in page.items {
             let bits = u8::from(item.exact) | u8::from(item.wildcard) << 1;
             let told = (bits, item.issuances, item.first_seen, item.last_seen);
-            assert_eq!(names.insert(item.name.clone(), told), None, "{} came twice", item.name);
+            assert_eq!(
+                names.insert(item.name.clone(), told),
+                None,
+                "{} came twice",
+                item.name
+            );
         }
         let Some(next) = page.next else { return names };
-        assert_ne!(query.paging.cursor.as_ref(), Some(&next), "the cursor must advance");
+        assert_ne!(
+            query.paging.cursor.as_ref(),
+            Some(&next),
+            "the cursor must advance"
+        );
         query.paging.cursor = Some(next);
     }
 }

@@ -1,0 +1,224 @@
+//! The command line: one definition gives parsing, help, completions and man pages.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Sieves the web: the names that certificates reveal.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tamis",
+    version,
+    about,
+    propagate_version = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    /// Tell more on stderr
+    #[arg(long, short, global = true)]
+    pub(crate) verbose: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Names and certificates from Certificate Transparency
+    #[command(subcommand)]
+    Ct(CtCommand),
+    /// Print shell completions
+    Completions {
+        /// Shell to complete for
+        shell: clap_complete::Shell,
+    },
+    /// Write man pages
+    Man {
+        /// Folder to write to
+        dir: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CtCommand {
+    /// Read certificates and log entries into the index
+    Import(ImportArgs),
+    /// Read certificates and print what they say, without an index
+    Parse(ParseArgs),
+    /// Which names exist at or below this domain?
+    Names(NamesArgs),
+    /// Which certificates are for this domain, address or e-mail?
+    Search(SearchArgs),
+    /// Everything about one certificate
+    Show(ShowArgs),
+    /// What the index holds and what it costs
+    Stats(StatsArgs),
+    /// Prove every checksum, order and count of the index
+    Verify(VerifyArgs),
+    /// Tell what a file is: a file of the index, or one to import
+    Inspect(InspectArgs),
+}
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Aligned columns for people
+    Table,
+    /// One JSON document
+    Json,
+    /// One JSON object a line
+    Ndjson,
+    /// Comma-separated values with a header
+    Csv,
+}
+
+/// Where the index lies.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DataArgs {
+    /// Folder of the index
+    #[arg(long, value_name = "DIR", default_value = "./tamis-data")]
+    pub(crate) data: PathBuf,
+}
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct FormatArgs {
+    /// How results are printed
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// Files or folders: get-entries JSON (also .gz), data tiles, PEM, DER; `-` reads stdin. What a
+    /// file is, is told by its content
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Log that the entries come from (its URL or name); without it they count as a local import
+    #[arg(long, value_name = "NAME")]
+    pub(crate) log: Option<String>,
+    /// Index of the first entry in the log; entries are numbered on from there, over all files
+    #[arg(long, value_name = "INDEX", requires = "log")]
+    pub(crate) start: Option<u64>,
+    /// Names of one certificate that are indexed; the rest is counted
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) names_max: u32,
+    /// Rows of the memtable before it becomes a segment
+    #[arg(long, value_name = "ROWS", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub(crate) flush_rows: u32,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    /// How the summary is printed; `ndjson` adds a line for each file as soon as it is durable
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ParseArgs {
+    /// Files or folders; `-` reads stdin
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Names of one certificate that are printed; the rest is counted
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) names_max: u32,
+    /// How results are printed
+    #[arg(long, value_enum, default_value = "ndjson")]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NamesArgs {
+    /// Domain, or a top-level domain
+    pub(crate) domain: String,
+    /// Only names first seen since then (`2026-11-01`, RFC 3339, or `30d`, `12h`)
+    #[arg(long, value_name = "TIME", value_parser = crate::when::parse)]
+    pub(crate) since: Option<i64>,
+    /// Stop after this many names
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) limit: Option<usize>,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SearchArgs {
+    /// Domain, IP address or e-mail address
+    pub(crate) query: String,
+    /// The name itself and nothing below it
+    #[arg(long)]
+    pub(crate) exact: bool,
+    /// Wildcards that cover this host name
+    #[arg(long, conflicts_with = "exact")]
+    pub(crate) wildcards_covering: bool,
+    /// Part of the issuer's name, in any case
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) issuer: Option<String>,
+    /// Part of the subject's organisation, in any case
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) org: Option<String>,
+    /// Valid from this time or later (`2026-11-01`, RFC 3339, or `30d`, `12h`)
+    #[arg(long, value_name = "TIME", value_parser = crate::when::parse)]
+    pub(crate) after: Option<i64>,
+    /// Valid from before this time
+    #[arg(long, value_name = "TIME", value_parser = crate::when::parse)]
+    pub(crate) before: Option<i64>,
+    /// Not expired now; an unknown end counts as not expired
+    #[arg(long)]
+    pub(crate) not_expired: bool,
+    /// Results of one page
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    pub(crate) limit: usize,
+    /// Go on behind an earlier page
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// SHA-256 of a certificate or precertificate, serial number (hex), or record id
+    pub(crate) what: String,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InspectArgs {
+    /// The file
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,308 @@
+//! `tamis ct import`: files in, an index out.
+//!
+//! Files are taken in groups. A group is read and framed in parallel, decoded in parallel in chunks
+//! that span small files, and appended in order while the next group is being decoded.
+//!
+//! # Invariants
+//! A file is acknowledged only after everything in it is durable. One bad entry, certificate or file
+//! never stops or drops the rest.
+
+use std::sync::mpsc::sync_channel;
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use rayon::prelude::*;
+use tamis_ct_index::batch::LogRange;
+use tamis_ct_index::{Batch, Index, Options, Snapshot};
+use tamis_ct_log::certificate::ReadOptions;
+use tamis_ct_log::input::{RawEntry, Scratch};
+use tamis_ct_log::{Deviation, EntryError, Input, Reading};
+
+use crate::Outcome;
+use crate::cli::{Format, ImportArgs};
+use crate::ct::files::{self, InputFile};
+use crate::ct::numbering::{FileNumbering, Numbering};
+use crate::ct::observe::Observer;
+use crate::ct::summary::{FileReport, Summary};
+
+/// Files of one group, in bytes and in number.
+const GROUP_BYTES: u64 = 8 << 20;
+const GROUP_FILES: usize = 512;
+/// Entries of one chunk: one batch, one frame of the log.
+const CHUNK_ENTRIES: usize = 1_024;
+/// Certificates with too many names between two warnings about them.
+const TRUNCATED_PER_WARNING: u64 = 100;
+
+pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Outcome> {
+    let (files, errors) = files::expand(&args.paths);
+    let options = Options {
+        flush_rows: args.flush_rows as usize,
+        ..Options::default()
+    };
+    let index = Index::open(&args.data.data, options).context("open the index")?;
+    for fault in index.snapshot().faults() {
+        eprintln!("tamis: warning: {fault}");
+    }
+    let bar = progress(files.iter().map(|file| file.bytes).sum());
+    let mut summary = Summary::default();
+    for error in errors {
+        summary.reject_path(&format!("{error:#}"));
+    }
+    let mut importer = Importer {
+        numbering: Numbering::new(&index, args.log.as_deref(), args.start)?,
+        args,
+        index: &index,
+        bar: &bar,
+        now: crate::when::now(),
+    };
+    importer.run(&files, &mut summary)?;
+    bar.finish_and_clear();
+    index.close()?;
+    summary.print(
+        args.format,
+        &Snapshot::open(&args.data.data, &Options::default())?.stats(),
+    )?;
+    Ok(if summary.is_clean() {
+        Outcome::Success
+    } else {
+        Outcome::Nothing
+    })
+}
+
+fn progress(bytes: u64) -> ProgressBar {
+    let style =
+        ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta} left  {msg}");
+    let bar = ProgressBar::new(bytes);
+    match style {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// Decoded entries on their way to the index.
+struct Chunk {
+    batch: Batch,
+    /// What became of the entries, by file of the group.
+    reports: Vec<FileReport>,
+}
+
+/// A decoded group: chunks in order, and what each file turned out to be.
+struct Group {
+    chunks: Vec<Chunk>,
+    files: Vec<FileReport>,
+}
+
+struct Importer<'i> {
+    args: &'i ImportArgs,
+    index: &'i Index,
+    bar: &'i ProgressBar,
+    numbering: Numbering,
+    now: i64,
+}
+
+impl Importer<'_> {
+    fn run(&mut self, files: &[InputFile], summary: &mut Summary) -> anyhow::Result<()> {
+        let (index, bar, format) = (self.index, self.bar, self.args.format);
+        std::thread::scope(|scope| {
+            // One group is appended while the next is decoded; a third would only hold memory.
+            let (sender, receiver) = sync_channel::<Group>(1);
+            let writer = scope.spawn(move || {
+                let mut written = Summary::default();
+                for group in receiver {
+                    write(index, group, format, bar, &mut written)?;
+                }
+                anyhow::Ok(written)
+            });
+            let mut decoded = Ok(());
+            for group in groups(files) {
+                match self.decode(group) {
+                    Ok(group) => {
+                        // A writer that stopped says why when it is joined.
+                        if sender.send(group).is_err() {
+                            break;
+                        }
+                    }
+                    Err(error) => {
+                        decoded = Err(error);
+                        break;
+                    }
+                }
+            }
+            drop(sender);
+            let written = writer
+                .join()
+                .map_err(|_| anyhow::anyhow!("the writing thread panicked; this is a bug"))?;
+            summary.add(written?);
+            decoded
+        })
+    }
+
+    fn decode(&mut self, files: &[InputFile]) -> anyhow::Result<Group> {
+        let contents: Vec<anyhow::Result<Vec<u8>>> = files.par_iter().map(InputFile::read).collect();
+        let inputs: Vec<Result<Input<'_>, String>> = contents
+            .par_iter()
+            .map(|content| match content {
+                Ok(bytes) => Input::open(bytes).map_err(|error| error.to_string()),
+                Err(error) => Err(format!("{error:#}")),
+            })
+            .collect();
+        let framed: Vec<Vec<Result<RawEntry<'_>, EntryError>>> = inputs
+            .par_iter()
+            .map(|input| {
+                input
+                    .as_ref()
+                    .map_or_else(|_| Vec::new(), |input| input.entries().collect())
+            })
+            .collect();
+        let mut reports: Vec<FileReport> = files.iter().map(FileReport::new).collect();
+        let mut entries = Vec::new();
+        for (number, ((input, raws), report)) in inputs.iter().zip(framed).zip(&mut reports).enumerate() {
+            if let Err(reason) = input {
+                report.refuse(reason);
+                continue;
+            }
+            let lost = self.numbering.is_lost(self.args.start);
+            let numbers = self
+                .numbering
+                .file(raws.len() as u64, raws.iter().all(Result::is_ok));
+            if lost {
+                report.refuse("the file before ends early, so these entries cannot be numbered; import them with their own --start");
+                continue;
+            }
+            for raw in raws {
+                match raw {
+                    Ok(raw) => entries.push((number, numbers, self.own_log(&raw)?, raw)),
+                    Err(error) => report.reject(&error),
+                }
+            }
+        }
+        let options = ReadOptions {
+            names_max: self.args.names_max as usize,
+            ..ReadOptions::default()
+        };
+        let now = self.now;
+        let chunks = entries
+            .par_chunks(CHUNK_ENTRIES)
+            .map(|part| decode_chunk(part, files, &options, now))
+            .collect();
+        Ok(Group {
+            chunks,
+            files: reports,
+        })
+    }
+
+    /// The log that an input names beside an entry, unless `--log` decides.
+    fn own_log(&mut self, raw: &RawEntry<'_>) -> anyhow::Result<Option<u16>> {
+        match raw.log_url() {
+            Some(url) if !self.numbering.is_fixed() => self.numbering.log_of(self.index, &url).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Splits the files into groups that fit into memory.
+fn groups(files: &[InputFile]) -> impl Iterator<Item = &[InputFile]> {
+    let mut rest = files;
+    std::iter::from_fn(move || {
+        let (mut bytes, mut count) = (0, 0);
+        for file in rest.iter().take(GROUP_FILES) {
+            if count > 0 && bytes + file.bytes > GROUP_BYTES {
+                break;
+            }
+            bytes += file.bytes;
+            count += 1;
+        }
+        let (group, left) = rest.split_at_checked(count)?;
+        rest = left;
+        (count > 0).then_some(group)
+    })
+}
+
+type NumberedEntry<'a> = (usize, FileNumbering, Option<u16>, RawEntry<'a>);
+
+fn decode_chunk(
+    entries: &[NumberedEntry<'_>],
+    files: &[InputFile],
+    options: &ReadOptions,
+    now: i64,
+) -> Chunk {
+    let (mut scratch, mut reading, mut observer) = (Scratch::new(), Reading::new(), Observer::default());
+    let mut batch = Batch::new();
+    let mut reports: Vec<FileReport> = Vec::new();
+    let mut covered: Option<LogRange> = None;
+    for (file, numbers, own_log, raw) in entries {
+        if reports.last().is_none_or(|report| report.number != *file) {
+            reports.extend(files.get(*file).map(|input| FileReport::part(*file, input)));
+        }
+        let Some(report) = reports.last_mut() else {
+            continue;
+        };
+        let read = raw
+            .decode(&mut scratch)
+            .and_then(|entry| entry.read(options, &mut reading));
+        let index = if read.is_ok() { reading.log_index } else { None };
+        let position = numbers.position(*own_log, index, raw.ordinal());
+        if let (Some((log, index)), Some(_)) = (position, numbers.log) {
+            cover(&mut batch, &mut covered, log, index);
+        }
+        match read {
+            Ok(()) => {
+                report.count(&reading);
+                observer.push(&reading, position, now, &mut batch);
+            }
+            Err(error) => report.reject(&error),
+        }
+    }
+    if let Some(range) = covered {
+        batch.cover(range);
+    }
+    Chunk { batch, reports }
+}
+
+/// Widens the range that the batch covers, or starts another.
+fn cover(batch: &mut Batch, covered: &mut Option<LogRange>, log: u16, index: u64) {
+    match covered {
+        Some(range) if range.log == log && range.end == index => range.end += 1,
+        _ => {
+            if let Some(range) = covered.replace(LogRange {
+                log,
+                start: index,
+                end: index + 1,
+            }) {
+                batch.cover(range);
+            }
+        }
+    }
+}
+
+/// Appends a group, makes it durable, and only then acknowledges its files.
+fn write(
+    index: &Index,
+    group: Group,
+    format: Format,
+    bar: &ProgressBar,
+    summary: &mut Summary,
+) -> anyhow::Result<()> {
+    let Group { chunks, mut files } = group;
+    for chunk in chunks {
+        summary.outcome += index.append(&chunk.batch)?;
+        for report in chunk.reports {
+            if let Some(file) = files.get_mut(report.number) {
+                file.add(report);
+            }
+        }
+    }
+    index.commit()?;
+    for file in files {
+        bar.inc(file.bytes);
+        let before = summary.truncated / TRUNCATED_PER_WARNING;
+        let first = summary.truncated == 0;
+        summary.file(&file, format)?;
+        if summary.truncated > 0 && (first || summary.truncated / TRUNCATED_PER_WARNING > before) {
+            let (count, reason) = (summary.truncated, Deviation::NamesTruncated.as_str());
+            bar.suspend(|| eprintln!("tamis: warning: {count} certificates have more names than are indexed ({reason}); --names-max raises the limit"));
+        }
+    }
+    bar.set_message(format!("{} issuances new", summary.outcome.new));
+    Ok(())
+}

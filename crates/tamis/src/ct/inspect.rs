@@ -1,0 +1,83 @@
+//! `tamis ct inspect`: what a file is.
+
+use serde_json::{Map, Value, json};
+use tamis_ct_log::Input;
+
+use crate::Outcome;
+use crate::cli::{Format, InspectArgs};
+use crate::ct::files::InputFile;
+use crate::render::{document, row};
+
+pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
+    match tamis_ct_index::inspect::inspect(&args.file)? {
+        Some(inspection) => ours(args, &inspection),
+        None => input(args),
+    }
+}
+
+fn ours(args: &InspectArgs, inspection: &tamis_ct_index::inspect::Inspection) -> anyhow::Result<Outcome> {
+    let facts: Map<String, Value> = inspection
+        .facts
+        .iter()
+        .map(|(key, value)| (key.clone(), json!(value)))
+        .collect();
+    let parts = inspection.parts.iter().map(|part| {
+        if args.format.format == Format::Table {
+            let offset = part
+                .offset
+                .map_or_else(|| "-".to_owned(), |offset| offset.to_string());
+            return json!(format!(
+                "{:>12} {:>12} bytes {:>10} rows  {}",
+                offset, part.bytes, part.rows, part.part
+            ));
+        }
+        json!({ "part": part.part, "offset": part.offset, "bytes": part.bytes, "rows": part.rows })
+    });
+    let told = row([
+        ("kind", json!(inspection.kind)),
+        ("bytes", json!(inspection.bytes)),
+        ("facts", Value::Object(facts)),
+        ("parts", Value::Array(parts.collect())),
+        ("faults", json!(inspection.faults)),
+    ]);
+    document(args.format.format, &told)?;
+    Ok(if inspection.faults.is_empty() {
+        Outcome::Success
+    } else {
+        Outcome::Nothing
+    })
+}
+
+/// A file that could be imported.
+fn input(args: &InspectArgs) -> anyhow::Result<Outcome> {
+    let bytes = std::fs::metadata(&args.file)?.len();
+    let file = InputFile {
+        path: args.file.clone(),
+        named: true,
+        bytes,
+    };
+    let content = file.read()?;
+    let input = Input::open(&content)?;
+    let mut entries = input.entries();
+    let (mut whole, mut faults) = (0u64, Vec::new());
+    for entry in &mut entries {
+        match entry {
+            Ok(_) => whole += 1,
+            Err(error) => faults.push(error.to_string()),
+        }
+    }
+    let told = row([
+        ("kind", json!(format!("{:?}", input.kind()))),
+        ("bytes", json!(content.len())),
+        ("compressed", json!(input.is_compressed())),
+        ("entries", json!(whole)),
+        ("other_blocks", json!(entries.skipped())),
+        ("faults", json!(faults)),
+    ]);
+    document(args.format.format, &told)?;
+    Ok(if faults.is_empty() {
+        Outcome::Success
+    } else {
+        Outcome::Nothing
+    })
+}

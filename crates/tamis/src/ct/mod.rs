@@ -1,0 +1,74 @@
+//! `tamis ct …`: one file a command, and what they share.
+
+mod certificate;
+mod files;
+mod import;
+mod inspect;
+mod names;
+mod numbering;
+mod observe;
+mod parse;
+mod search;
+mod show;
+mod stats;
+mod summary;
+mod verify;
+
+use std::path::Path;
+
+use anyhow::Context;
+use tamis_ct_index::{Options, Snapshot};
+use tamis_hostname::Identifier;
+
+use crate::Outcome;
+use crate::cli::CtCommand;
+
+pub(crate) fn run(command: CtCommand) -> anyhow::Result<Outcome> {
+    match command {
+        CtCommand::Import(args) => import::run(&args),
+        CtCommand::Parse(args) => parse::run(&args),
+        CtCommand::Names(args) => names::run(&args),
+        CtCommand::Search(args) => search::run(&args),
+        CtCommand::Show(args) => show::run(&args),
+        CtCommand::Stats(args) => stats::run(&args),
+        CtCommand::Verify(args) => verify::run(&args),
+        CtCommand::Inspect(args) => inspect::run(&args),
+    }
+}
+
+/// A picture of the index for reading; damage found on opening is told at once.
+fn open_snapshot(data: &Path) -> anyhow::Result<Snapshot> {
+    let snapshot = Snapshot::open(data, &Options::default()).context("open the index")?;
+    for fault in snapshot.faults() {
+        eprintln!("tamis: warning: {fault}");
+    }
+    Ok(snapshot)
+}
+
+/// The host name that a person meant, in canonical form.
+fn host_of(text: &str) -> anyhow::Result<String> {
+    let trimmed = text.trim();
+    match tamis_hostname::read(trimmed.as_bytes()) {
+        Identifier::Host(host) => Ok(host.host().to_owned()),
+        Identifier::Ip(_) | Identifier::Email(_) => {
+            anyhow::bail!("{trimmed} is no domain; `tamis ct search {trimmed}` finds its certificates")
+        }
+        Identifier::Other(_) => {
+            anyhow::bail!("{trimmed} is no domain name; write it like example.com, or com for a whole TLD")
+        }
+    }
+}
+
+/// Damage met while answering: rows of damaged blocks are missing, so the command failed.
+fn report_faults(faults: &[tamis_ct_index::Error]) -> anyhow::Result<()> {
+    for fault in faults {
+        eprintln!("tamis: {fault}");
+    }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(anyhow::anyhow!(
+            "the answer is incomplete: rows of damaged blocks are missing"
+        ))
+    }
+}

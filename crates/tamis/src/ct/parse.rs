@@ -1,0 +1,159 @@
+//! `tamis ct parse`: what certificates say, one JSON object each.
+
+use serde_json::{Value, json};
+use tamis_ct_log::certificate::ReadOptions;
+use tamis_ct_log::input::Scratch;
+use tamis_ct_log::{Input, Name, Reading};
+use tamis_hostname::PublicSuffixes;
+
+use crate::Outcome;
+use crate::cli::ParseArgs;
+use crate::ct::files::{self, InputFile};
+use crate::render::{Row, Rows, row};
+use crate::when::rfc3339;
+
+const COLUMNS: [&str; 8] = [
+    "file",
+    "index",
+    "precert",
+    "names",
+    "issuer",
+    "serial",
+    "not_before",
+    "not_after",
+];
+
+pub(crate) fn run(args: &ParseArgs) -> anyhow::Result<Outcome> {
+    let (files, errors) = files::expand(&args.paths);
+    for error in errors {
+        eprintln!("tamis: {error:#}");
+    }
+    let options = ReadOptions {
+        names_max: args.names_max as usize,
+        ..ReadOptions::default()
+    };
+    let mut rows = Rows::new(args.format, &COLUMNS);
+    let mut buffers = (Scratch::new(), Reading::new());
+    for file in &files {
+        if let Err(error) = parse_file(file, &options, &mut buffers, &mut rows) {
+            if error.downcast_ref::<tamis_ct_log::Error>().is_none() && crate::is_broken_pipe(&error) {
+                return Err(error);
+            }
+            eprintln!("tamis: {}: {error:#}", file.name());
+        }
+    }
+    let read = rows.printed();
+    rows.finish()?;
+    if read == 0 {
+        eprintln!("tamis: no certificate was read");
+    }
+    Ok(if read > 0 {
+        Outcome::Success
+    } else {
+        Outcome::Nothing
+    })
+}
+
+fn parse_file(
+    file: &InputFile,
+    options: &ReadOptions,
+    buffers: &mut (Scratch, Reading),
+    rows: &mut Rows,
+) -> anyhow::Result<()> {
+    let bytes = file.read()?;
+    let input = Input::open(&bytes)?;
+    let (scratch, reading) = buffers;
+    for raw in input.entries() {
+        let read = raw.and_then(|raw| {
+            let ordinal = raw.ordinal();
+            raw.decode(scratch)?.read(options, reading)?;
+            Ok(ordinal)
+        });
+        match read {
+            Ok(ordinal) => rows.push(&describe(&file.name(), ordinal, reading))?,
+            Err(error) => eprintln!("tamis: {}: {error}", file.name()),
+        }
+    }
+    Ok(())
+}
+
+fn describe(file: &str, index: u64, reading: &Reading) -> Row {
+    let mut names = Vec::new();
+    let mut lists: [Vec<String>; 3] = Default::default();
+    let [others, ips, emails] = &mut lists;
+    let mut domains = std::collections::BTreeSet::new();
+    for name in reading.names() {
+        match name {
+            Name::Host {
+                host,
+                exact,
+                wildcard,
+            } => {
+                if exact {
+                    names.push(host.to_owned());
+                }
+                if wildcard {
+                    names.push(format!("*.{host}"));
+                }
+                domains.extend(PublicSuffixes::shipped().registrable(host));
+            }
+            Name::Ip(ip) => ips.push(ip.to_string()),
+            Name::Email(email) => emails.push(email.to_owned()),
+            Name::Other(text) => others.push(text.to_owned()),
+        }
+    }
+    let time = |seconds: Option<i64>| seconds.and_then(rfc3339).map_or(Value::Null, Value::String);
+    let deviations: Vec<&str> = reading
+        .deviations
+        .iter()
+        .map(tamis_ct_log::Deviation::as_str)
+        .collect();
+    let issuance = crate::ct::observe::issuance_key(&reading.issuance);
+    let [others, ips, emails] = lists;
+    row([
+        ("file", json!(file)),
+        ("index", json!(index)),
+        (
+            "sha256",
+            reading
+                .fingerprint
+                .map_or(Value::Null, |sha256| json!(hex(&sha256))),
+        ),
+        ("precert", json!(reading.precert)),
+        ("issuance", json!(format!("{issuance:016x}"))),
+        ("names", json!(names)),
+        ("other_names", json!(others)),
+        ("ips", json!(ips)),
+        ("emails", json!(emails)),
+        ("names_total", json!(reading.names_total())),
+        ("common_names", json!(reading.common_names().collect::<Vec<_>>())),
+        ("issuer", json!(reading.issuer_display())),
+        (
+            "organization",
+            reading
+                .subject_organisation()
+                .map_or(Value::Null, |text| json!(text)),
+        ),
+        ("serial", json!(reading.serial_hex())),
+        ("not_before", time(reading.not_before)),
+        ("not_after", time(reading.not_after)),
+        ("registrable_domains", json!(domains)),
+        ("log_index", json!(reading.log_index)),
+        (
+            "timestamp",
+            time(reading.timestamp_ms.map(|ms| (ms / 1_000) as i64)),
+        ),
+        ("deviations", json!(deviations)),
+    ])
+}
+
+/// Lower-case hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}

@@ -1,0 +1,108 @@
+//! `tamis ct show`: one certificate by SHA-256, serial number, record id or issuance.
+
+use tamis_ct_index::record::{CertRecord, Issuance};
+use tamis_ct_index::{Result, Snapshot};
+use tamis_ct_log::certificate::{canonical_serial, parse_serial};
+
+use crate::Outcome;
+use crate::cli::{Format, ShowArgs};
+use crate::ct::{certificate, open_snapshot};
+use crate::render::{Rows, document};
+
+pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
+    let what = args.what.trim();
+    let snapshot = open_snapshot(&args.data.data)?;
+    let records = find(&snapshot, what)?;
+    if records.is_empty() {
+        eprintln!(
+            "tamis: {what} is no SHA-256, serial number or id of a certificate in {}",
+            args.data.data.display()
+        );
+        return Ok(Outcome::Nothing);
+    }
+    match args.format.format {
+        Format::Table => {
+            for (number, record) in records.iter().enumerate() {
+                if number > 0 {
+                    println!();
+                }
+                document(Format::Table, &certificate::describe(&snapshot, record))?;
+            }
+        }
+        Format::Json if records.len() == 1 => {
+            for record in &records {
+                document(Format::Json, &certificate::describe(&snapshot, record))?;
+            }
+        }
+        format => {
+            let columns = &["id", "serial", "issuer", "not_before", "not_after", "names"];
+            let mut rows = Rows::new(format, columns);
+            for record in &records {
+                rows.push(&certificate::describe(&snapshot, record))?;
+            }
+            rows.finish()?;
+        }
+    }
+    Ok(Outcome::Success)
+}
+
+/// What a text can mean, the most specific meaning first.
+fn find(snapshot: &Snapshot, what: &str) -> Result<Vec<CertRecord>> {
+    let mut found = Vec::new();
+    if let Some(sha256) = sha256_of(what) {
+        found = snapshot.by_sha256(&sha256)?;
+    }
+    if found.is_empty() {
+        if let Ok(id) = what.parse::<u64>() {
+            found = snapshot.by_id(id)?;
+        }
+    }
+    if found.is_empty() {
+        if let Some(serial) = parse_serial(what) {
+            found = snapshot.by_serial(canonical_serial(&serial))?;
+        }
+    }
+    if found.is_empty() && what.len() == 16 {
+        if let Ok(issuance) = u64::from_str_radix(what, 16) {
+            found = snapshot.by_issuance(Issuance(issuance))?;
+        }
+    }
+    Ok(found)
+}
+
+/// 64 hex digits, colons and spaces between them allowed.
+fn sha256_of(text: &str) -> Option<[u8; 32]> {
+    let digits: Vec<u32> = text
+        .chars()
+        .filter(|letter| !matches!(letter, ':' | ' '))
+        .map(|letter| letter.to_digit(16))
+        .collect::<Option<_>>()?;
+    let bytes: Vec<u8> = digits
+        .chunks_exact(2)
+        .filter_map(|pair| {
+            pair.iter()
+                .try_fold(0, |sum, digit| u8::try_from(sum as u32 * 16 + digit).ok())
+        })
+        .collect();
+    (digits.len() == 64).then(|| bytes.try_into().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sha256_of;
+
+    #[test]
+    fn fingerprints_are_read_with_and_without_colons() {
+        let plain = "00ff".repeat(16);
+        let colons = plain
+            .as_bytes()
+            .chunks(2)
+            .map(|pair| String::from_utf8_lossy(pair).to_uppercase())
+            .collect::<Vec<_>>()
+            .join(":");
+        assert_eq!(sha256_of(&plain), Some([0, 255].repeat(16).try_into().unwrap()));
+        assert_eq!(sha256_of(&colons), sha256_of(&plain));
+        assert_eq!(sha256_of("00ff"), None);
+        assert_eq!(sha256_of(&"zz".repeat(32)), None);
+    }
+}

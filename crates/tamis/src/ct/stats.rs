@@ -1,0 +1,81 @@
+//! `tamis ct stats`: what the index holds and what it costs.
+
+use serde_json::{Map, Value, json};
+use tamis_ct_log::Deviation;
+
+use crate::Outcome;
+use crate::cli::{Format, StatsArgs};
+use crate::ct::open_snapshot;
+use crate::render::{Row, document, row};
+
+pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
+    let stats = open_snapshot(&args.data.data)?.stats();
+    let totals = &stats.totals;
+    let per = |bytes: u64, count: u64| {
+        if count == 0 {
+            Value::Null
+        } else {
+            json!((bytes as f64 / count as f64 * 10.0).round() / 10.0)
+        }
+    };
+    let region_bytes = |wanted: &[&str]| -> u64 {
+        stats
+            .regions
+            .iter()
+            .filter(|region| wanted.contains(&region.region))
+            .map(|region| region.bytes)
+            .sum()
+    };
+    let names_bytes = region_bytes(&["names", "domains", "meta"]);
+    let issuance_bytes = stats.segment_bytes - names_bytes;
+    let mut facts: Row = row([
+        ("issuances", json!(totals.issuances)),
+        ("certificates", json!(totals.certificates)),
+        ("precertificates", json!(totals.precertificates)),
+        ("name_rows", json!(totals.name_rows)),
+        ("log_positions", json!(totals.positions)),
+        ("issuers", json!(stats.issuers)),
+        ("segments", json!(stats.segments)),
+        ("segment_bytes", json!(stats.segment_bytes)),
+        ("rows_not_in_segments", json!(stats.memtable_rows)),
+        ("bytes_per_name_row", per(names_bytes, stats.segment_rows)),
+        ("bytes_per_issuance", per(issuance_bytes, stats.segment_records)),
+    ]);
+    let deviations: Map<String, Value> = Deviation::ALL
+        .iter()
+        .filter_map(|&deviation| {
+            let count = totals
+                .deviations
+                .get(deviation as usize)
+                .copied()
+                .filter(|&count| count > 0)?;
+            Some((deviation.as_str().to_owned(), json!(count)))
+        })
+        .collect();
+    facts.insert("deviations".to_owned(), Value::Object(deviations));
+    let logs = stats.logs.iter().map(|log| {
+        if args.format.format == Format::Table {
+            let ranges: Vec<String> = log
+                .ranges
+                .iter()
+                .map(|[start, end]| format!("{start}..{end}"))
+                .collect();
+            return json!(format!("{} ({})", log.name, ranges.join(", ")));
+        }
+        json!({ "number": log.number, "name": log.name, "ranges": log.ranges })
+    });
+    facts.insert("logs".to_owned(), Value::Array(logs.collect()));
+    let regions = stats.regions.iter().map(|region| {
+        if args.format.format == Format::Table {
+            return json!(format!(
+                "{:16} {:>12} rows {:>14} bytes",
+                region.region, region.rows, region.bytes
+            ));
+        }
+        json!({ "region": region.region, "rows": region.rows, "bytes": region.bytes })
+    });
+    facts.insert("regions".to_owned(), Value::Array(regions.collect()));
+    facts.insert("faults".to_owned(), json!(stats.faults));
+    document(args.format.format, &facts)?;
+    Ok(Outcome::Success)
+}
