@@ -100,7 +100,7 @@ fn check_wal(path: &Path, report: &mut CheckReport) -> Result<()> {
             return Ok(());
         }
     };
-    while let Some(frame) = frames.next() {
+    for frame in frames {
         match frame {
             Ok(frame) => match check_commit(frame.payload) {
                 Ok((rows, records)) => {

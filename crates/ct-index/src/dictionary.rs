@@ -83,7 +83,7 @@ pub(crate) fn read(dir: &Path, at_bytes: u64, count: u32, faults: &mut Vec<Error
         }
     };
     let mut found = 0;
-    while let Some(frame) = reader.next() {
+    for frame in reader {
         match frame {
             Ok(frame) => match read_frame(frame.payload, &mut issuers) {
                 Ok(count) => found += count,

@@ -131,7 +131,7 @@ fn wal(path: &Path, mut told: Inspection) -> Result<Inspection> {
     let mut reader = FrameReader::new(path, &bytes, WAL_FORMAT)?;
     told.facts
         .push(("number".to_owned(), reader.number().to_string()));
-    while let Some(frame) = reader.next() {
+    for frame in reader {
         match frame {
             Ok(frame) => match CommitHead::read(&mut Reader::new(frame.payload)) {
                 Ok(head) => told.parts.push(Part {
@@ -157,7 +157,7 @@ fn wal(path: &Path, mut told: Inspection) -> Result<Inspection> {
 fn frames(path: &Path, magic: [u8; 8], version: u32, mut told: Inspection) -> Result<Inspection> {
     let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
     let mut reader = FrameReader::new(path, &bytes, sealed::Format { magic, version })?;
-    while let Some(frame) = reader.next() {
+    for frame in reader {
         match frame {
             Ok(frame) => {
                 let mut payload = Reader::new(frame.payload);

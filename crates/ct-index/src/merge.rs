@@ -50,10 +50,10 @@ impl Merge {
         loop {
             let mut smallest = place;
             for child in [2 * place + 1, 2 * place + 2] {
-                if let (Some(&below), Some(&now)) = (self.heap.get(child), self.heap.get(smallest)) {
-                    if self.compare(below, now) == Ordering::Less {
-                        smallest = child;
-                    }
+                if let (Some(&below), Some(&now)) = (self.heap.get(child), self.heap.get(smallest))
+                    && self.compare(below, now) == Ordering::Less
+                {
+                    smallest = child;
                 }
             }
             if smallest == place {

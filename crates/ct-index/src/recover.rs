@@ -129,7 +129,7 @@ impl Loaded {
         };
         match FrameReader::new(&path, &bytes, WAL_FORMAT) {
             Ok(mut frames) => {
-                while let Some(frame) = frames.next() {
+                for frame in frames.by_ref() {
                     match frame {
                         Ok(frame) => {
                             if let Err(error) = self.replay_frame(frame.payload, &mut memtable)? {

@@ -52,20 +52,21 @@ fn find(snapshot: &Snapshot, what: &str) -> Result<Vec<CertRecord>> {
     if let Some(sha256) = sha256_of(what) {
         found = snapshot.by_sha256(&sha256)?;
     }
-    if found.is_empty() {
-        if let Ok(id) = what.parse::<u64>() {
-            found = snapshot.by_id(id)?;
-        }
+    if found.is_empty()
+        && let Ok(id) = what.parse::<u64>()
+    {
+        found = snapshot.by_id(id)?;
     }
-    if found.is_empty() {
-        if let Some(serial) = parse_serial(what) {
-            found = snapshot.by_serial(canonical_serial(&serial))?;
-        }
+    if found.is_empty()
+        && let Some(serial) = parse_serial(what)
+    {
+        found = snapshot.by_serial(canonical_serial(&serial))?;
     }
-    if found.is_empty() && what.len() == 16 {
-        if let Ok(issuance) = u64::from_str_radix(what, 16) {
-            found = snapshot.by_issuance(Issuance(issuance))?;
-        }
+    if found.is_empty()
+        && what.len() == 16
+        && let Ok(issuance) = u64::from_str_radix(what, 16)
+    {
+        found = snapshot.by_issuance(Issuance(issuance))?;
     }
     Ok(found)
 }
