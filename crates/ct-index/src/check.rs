@@ -93,7 +93,7 @@ fn note_file(path: &Path, report: &mut CheckReport, progress: &mut impl FnMut(&P
 
 fn check_wal(path: &Path, report: &mut CheckReport) -> Result<()> {
     let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
-    let mut frames = match FrameReader::new(path, &bytes, WAL_FORMAT) {
+    let frames = match FrameReader::new(path, &bytes, WAL_FORMAT) {
         Ok(frames) => frames,
         Err(error) => {
             report.faults.push(error.into());

@@ -75,7 +75,7 @@ pub(crate) fn read(dir: &Path, at_bytes: u64, count: u32, faults: &mut Vec<Error
         }
     };
     let bytes = bytes.get(..at_bytes as usize).unwrap_or(&bytes);
-    let mut reader = match frames::FrameReader::new(&path, bytes, FORMAT) {
+    let reader = match frames::FrameReader::new(&path, bytes, FORMAT) {
         Ok(reader) => reader,
         Err(error) => {
             faults.push(error.into());

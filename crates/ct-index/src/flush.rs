@@ -215,10 +215,7 @@ fn write_rows(runs: &[Arc<Run>], writer: &mut SegmentWriter) -> Result<u64> {
     let mut merge = Merge::new(cursors);
     let mut numbers: HashMap<(usize, u32), u32> = HashMap::new();
     let (mut rows, mut key) = (0, Vec::new());
-    loop {
-        let Some((row_key, mut attrs, source)) = merge.next()? else {
-            break;
-        };
+    while let Some((row_key, mut attrs, source)) = merge.next()? {
         if attrs.organization == 0 {
             writer.row(row_key, &attrs)?;
         } else {

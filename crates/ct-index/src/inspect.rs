@@ -128,7 +128,7 @@ fn segment(path: &Path, mut told: Inspection) -> Result<Inspection> {
 
 fn wal(path: &Path, mut told: Inspection) -> Result<Inspection> {
     let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
-    let mut reader = FrameReader::new(path, &bytes, WAL_FORMAT)?;
+    let reader = FrameReader::new(path, &bytes, WAL_FORMAT)?;
     told.facts
         .push(("number".to_owned(), reader.number().to_string()));
     for frame in reader {
@@ -156,7 +156,7 @@ fn wal(path: &Path, mut told: Inspection) -> Result<Inspection> {
 
 fn frames(path: &Path, magic: [u8; 8], version: u32, mut told: Inspection) -> Result<Inspection> {
     let bytes = std::fs::read(path).map_err(Error::io("read", path))?;
-    let mut reader = FrameReader::new(path, &bytes, sealed::Format { magic, version })?;
+    let reader = FrameReader::new(path, &bytes, sealed::Format { magic, version })?;
     for frame in reader {
         match frame {
             Ok(frame) => {
