@@ -8,29 +8,25 @@
 //! What [`Index::commit`] acknowledged survives a crash, once. A batch is judged, numbered, logged and
 //! made visible in one order: the order of the write-ahead log.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tamis_durable::FolderLock;
 use tamis_durable::frames::FrameWriter;
 
 use crate::batch::Batch;
-use crate::coding::Reader;
-use crate::commit::CommitHead;
 use crate::flush::{FlushJob, Flusher};
-use crate::known::{KnownIssuances, Verdict};
+use crate::folder;
 use crate::manifest::{self, LogEntry, Manifest};
-use crate::memtable::{Memtable, Run};
-use crate::record::{CertificateKind, WireRecord, put_copy};
+use crate::memtable::Memtable;
 use crate::recover::{self, Loaded, WAL_FORMAT, wal_path};
 use crate::segment::BlockCache;
 use crate::snapshot::Snapshot;
-use crate::totals::Totals;
-use crate::view::{Shared, View};
+use crate::view::Shared;
+use crate::writer::Writer;
 use crate::{Error, Result};
 
 /// Settings of an index. Libraries take values: nothing here reads the environment.
@@ -101,37 +97,20 @@ pub struct Index {
     _lock: FolderLock,
 }
 
-struct Writer {
-    wal: FrameWriter,
-    known: KnownIssuances,
-    issuer_numbers: HashMap<Box<str>, u32>,
-    active: Memtable,
-    /// Logged but not yet synced, with what it adds.
-    pending: Vec<(Run, CommitHead)>,
-    oldest_pending: Option<Instant>,
-    next_seq: u64,
-    jobs: Option<SyncSender<FlushJob>>,
-}
-
 impl Index {
     /// Opens or makes the index of a folder and becomes its owner.
     pub fn open(dir: &Path, options: Options) -> Result<Self> {
         std::fs::create_dir_all(recover::wal_dir(dir)).map_err(Error::io("create", dir))?;
-        let lock = FolderLock::acquire(dir)?;
+        let mut lock = FolderLock::acquire(dir)?;
+        lock.remove_stale_temps()?;
         let cache = BlockCache::new(options.cache_bytes);
-        let loaded = match recover::load(dir, &cache)? {
-            Some(loaded) => loaded,
-            None => {
-                Manifest {
-                    first_wal: 1,
-                    next_segment: 1,
-                    ..Manifest::default()
-                }
-                .publish(dir)?;
-                recover::load(dir, &cache)?.ok_or_else(|| Error::NoIndex { path: dir.to_owned() })?
-            }
-        };
-        remove_strangers(dir, &loaded.manifest)?;
+        let mut loaded = recover::load(dir, &cache)?;
+        if loaded.is_none() {
+            folder::refuse_orphans(dir)?;
+            Manifest::first().publish(dir)?;
+            loaded = recover::load(dir, &cache)?;
+        }
+        let loaded = loaded.ok_or_else(|| Error::NoIndex { path: dir.to_owned() })?;
         Self::start(dir, options, lock, cache, loaded)
     }
 
@@ -143,11 +122,16 @@ impl Index {
         loaded: Loaded,
     ) -> Result<Self> {
         let Loaded {
-            manifest,
+            mut manifest,
             mut view,
             wals,
             mut known,
         } = loaded;
+        if !manifest.is_published(dir) {
+            // A crash between the two copies, or damage to one: from here on both count again.
+            manifest.publish(dir)?;
+        }
+        folder::remove_strangers(dir, &manifest)?;
         let next_wal = wals
             .iter()
             .map(|wal| wal.number + 1)
@@ -431,153 +415,4 @@ fn spawn_flusher(flusher: Flusher, queue: Receiver<FlushJob>, dir: &Path) -> Res
         .name("tamis-flush".to_owned())
         .spawn(move || flusher.run(&queue))
         .map_err(Error::io("start the flush thread of", dir))
-}
-
-/// Segment files that no manifest names are what a crash left of a flush.
-fn remove_strangers(dir: &Path, manifest: &Manifest) -> Result<()> {
-    let entries = std::fs::read_dir(dir).map_err(Error::io("list", dir))?;
-    for month in entries
-        .filter_map(std::result::Result::ok)
-        .filter(|entry| is_month(&entry.file_name()))
-    {
-        let files = std::fs::read_dir(month.path()).map_err(Error::io("list", &month.path()))?;
-        for file in files.filter_map(std::result::Result::ok) {
-            let name = file.file_name();
-            let id = name.to_str().and_then(|name| {
-                name.strip_prefix("seg-")?
-                    .strip_suffix(".tamis")?
-                    .parse::<u64>()
-                    .ok()
-            });
-            if id.is_some_and(|id| manifest.segments.iter().all(|known| known.id != id)) {
-                tracing::info!(file = %file.path().display(), "removing an unfinished segment");
-                std::fs::remove_file(file.path()).map_err(Error::io("remove", &file.path()))?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn is_month(name: &std::ffi::OsStr) -> bool {
-    name.to_str().is_some_and(|name| {
-        name.len() == 7
-            && name.bytes().enumerate().all(|(at, byte)| {
-                if at == 4 {
-                    byte == b'-'
-                } else {
-                    byte.is_ascii_digit()
-                }
-            })
-    })
-}
-
-impl Writer {
-    /// Judges the records of a batch and logs what they bring as one frame.
-    fn log(&mut self, batch: &Batch, view: &View) -> Result<Outcome> {
-        let mut head = CommitHead {
-            first_seq: self.next_seq,
-            covers: batch.covers.clone(),
-            ..CommitHead::default()
-        };
-        self.map_issuers(batch, &mut head)?;
-        let mut records = Vec::with_capacity(batch.bytes.len());
-        let mut outcome = Outcome::default();
-        let mut start = 0;
-        for &end in &batch.ends {
-            let bytes = batch.bytes.get(start..end as usize).unwrap_or(&[]);
-            start = end as usize;
-            let Ok(wire) = WireRecord::read(&mut Reader::new(bytes)) else {
-                continue;
-            };
-            match self
-                .known
-                .judge(&wire, || view.stored(wire.issuance, wire.serial))?
-            {
-                Verdict::New => {
-                    records.extend_from_slice(bytes);
-                    head.records += 1;
-                    outcome.new += 1;
-                    outcome.rows += wire.names_count as u64;
-                    count_new(&mut head.totals, &wire);
-                }
-                Verdict::Copy(novelty) if novelty.is_nothing() => outcome.duplicates += 1,
-                Verdict::Copy(novelty) => {
-                    if novelty.earlier {
-                        // Rows carry the earliest date: they are written again and fold.
-                        records.extend_from_slice(bytes);
-                    } else {
-                        put_copy(&mut records, &wire, &novelty.fingerprints, &novelty.positions);
-                    }
-                    head.records += 1;
-                    outcome.copies += 1;
-                    head.totals.certificates += novelty.fingerprints.len() as u64;
-                    head.totals.precertificates += precertificates(novelty.fingerprints.iter());
-                    head.totals.positions += novelty.positions.len() as u64;
-                }
-            }
-        }
-        self.log_frame(head, &records)?;
-        Ok(outcome)
-    }
-
-    fn log_frame(&mut self, head: CommitHead, records: &[u8]) -> Result<()> {
-        if head.records == 0 && head.covers.is_empty() && head.new_issuers.is_empty() {
-            return Ok(());
-        }
-        let mut payload = Vec::with_capacity(records.len() + 256);
-        head.encode_into(&mut payload);
-        let start = payload.len();
-        payload.extend_from_slice(records);
-        self.wal.append(&payload)?;
-        let issuers = &head.issuers;
-        let issuer_of = |number: u64| issuers.get(number as usize).copied().unwrap_or(u32::MAX);
-        let run = Run::build(payload, start, head.first_seq, issuer_of)
-            .map_err(|malformed| Error::BadQuery(format!("a batch does not decode: {}", malformed.0)))?;
-        self.next_seq += head.records;
-        self.pending.push((run, head));
-        self.oldest_pending.get_or_insert_with(Instant::now);
-        Ok(())
-    }
-
-    /// Numbers the issuers of a batch; new ones travel in the frame.
-    fn map_issuers(&mut self, batch: &Batch, head: &mut CommitHead) -> Result<()> {
-        head.first_issuer = self.issuer_numbers.len() as u32;
-        for issuer in &batch.issuers {
-            let number = match self.issuer_numbers.get(issuer) {
-                Some(&number) => number,
-                None => {
-                    let number = self.issuer_numbers.len() as u32;
-                    if number >= crate::dictionary::ISSUERS_MAX {
-                        let limit = u64::from(crate::dictionary::ISSUERS_MAX);
-                        return Err(Error::TooLarge {
-                            what: "issuers",
-                            found: limit + 1,
-                            limit,
-                        });
-                    }
-                    head.new_issuers.push(issuer.clone());
-                    self.issuer_numbers.insert(issuer.clone(), number);
-                    number
-                }
-            };
-            head.issuers.push(number);
-        }
-        Ok(())
-    }
-}
-
-fn count_new(totals: &mut Totals, wire: &WireRecord<'_>) {
-    totals.issuances += 1;
-    totals.certificates += wire.fingerprints().count() as u64;
-    totals.positions += wire.positions().count() as u64;
-    totals.name_rows += wire.names_count as u64;
-    totals.count_deviations(wire.deviations);
-    let prints: Vec<_> = wire.fingerprints().collect();
-    totals.precertificates += precertificates(prints.iter());
-}
-
-fn precertificates<'a>(prints: impl Iterator<Item = &'a crate::record::Fingerprint>) -> u64 {
-    prints
-        .filter(|print| print.kind == CertificateKind::Precertificate)
-        .count() as u64
 }

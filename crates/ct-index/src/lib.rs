@@ -33,6 +33,7 @@ mod commit;
 mod dictionary;
 mod error;
 mod flush;
+mod folder;
 pub mod index;
 pub mod inspect;
 pub mod key;
@@ -49,6 +50,7 @@ mod snapshot;
 pub mod stats;
 pub mod totals;
 mod view;
+mod writer;
 
 pub use batch::Batch;
 pub use check::{CheckReport, check};

@@ -7,6 +7,7 @@
 //! # Invariants
 //! What the manifest does not name does not exist; recovery is manifest plus write-ahead log.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,15 @@ impl SegmentEntry {
 /// File name of a segment.
 pub(crate) fn file_name(id: u64) -> String {
     format!("seg-{id:08}.tamis")
+}
+
+/// The id in the file name of a segment.
+pub(crate) fn id_of(name: &OsStr) -> Option<u64> {
+    name.to_str()?
+        .strip_prefix("seg-")?
+        .strip_suffix(".tamis")?
+        .parse()
+        .ok()
 }
 
 /// A log that entries came from. Number 0 is the local import and never listed.
@@ -112,6 +122,15 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
+    /// The manifest of an empty folder.
+    pub(crate) fn first() -> Self {
+        Self {
+            first_wal: 1,
+            next_segment: 1,
+            ..Self::default()
+        }
+    }
+
     /// Publishes the next generation, both copies.
     pub(crate) fn publish(&mut self, dir: &Path) -> Result<()> {
         self.generation += 1;
@@ -146,6 +165,13 @@ impl Manifest {
             (None, Some(fault)) => Err(fault),
             (newest, fault) => Ok((newest, fault.into_iter().collect())),
         }
+    }
+
+    /// True when both copies are whole and of this generation.
+    pub(crate) fn is_published(&self, dir: &Path) -> bool {
+        NAMES
+            .iter()
+            .all(|name| Self::read_copy(&dir.join(name)).is_ok_and(|copy| copy == *self))
     }
 
     /// Reads one copy.

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::index::Options;
-use crate::manifest::LogEntry;
+use crate::manifest::{LogEntry, Manifest};
 use crate::record::{CertRecord, Issuance};
+use crate::recover::Loaded;
 use crate::segment::{BlockCache, Segment};
 use crate::stats::Stats;
 use crate::view::View;
@@ -28,22 +29,30 @@ impl Snapshot {
     /// Loads a folder without owning it: the last manifest and what the write-ahead log holds beyond it.
     pub fn open(dir: &Path, options: &Options) -> Result<Self> {
         let cache = BlockCache::new(options.cache_bytes);
-        let mut attempt = 0;
-        loop {
-            attempt += 1;
-            let loaded = recover::load(dir, &cache);
-            let raced = match &loaded {
-                Ok(Some(loaded)) => loaded.view.faults.iter().any(|fault| fault.is_gone()),
-                Ok(None) => return Err(Error::NoIndex { path: dir.to_owned() }),
-                Err(error) => error.is_gone(),
-            };
-            if !raced || attempt == LOAD_ATTEMPTS {
-                let loaded = loaded?.ok_or_else(|| Error::NoIndex { path: dir.to_owned() })?;
-                return Ok(Self {
-                    view: Arc::new(loaded.view),
-                });
+        for _ in 1..LOAD_ATTEMPTS {
+            match recover::load(dir, &cache) {
+                // Files that the owner removed meanwhile: its next manifest says what took their place.
+                Ok(Some(loaded)) if Self::raced(dir, &loaded) => {}
+                Err(error) if error.is_gone() => {}
+                loaded => return Self::of_loaded(dir, loaded?),
             }
         }
+        Self::of_loaded(dir, recover::load(dir, &cache)?)
+    }
+
+    /// True when the owner published while the folder was loaded: a log file that went between reading
+    /// the manifest and listing the logs would be missed in silence.
+    fn raced(dir: &Path, loaded: &Loaded) -> bool {
+        let now = Manifest::read(dir).ok().and_then(|(manifest, _)| manifest);
+        now.is_none_or(|now| now.generation != loaded.manifest.generation)
+            || loaded.view.faults.iter().any(|fault| fault.is_gone())
+    }
+
+    fn of_loaded(dir: &Path, loaded: Option<Loaded>) -> Result<Self> {
+        let loaded = loaded.ok_or_else(|| Error::NoIndex { path: dir.to_owned() })?;
+        Ok(Self {
+            view: Arc::new(loaded.view),
+        })
     }
 
     pub(crate) fn view(&self) -> &Arc<View> {

@@ -133,8 +133,8 @@ pub(crate) struct NamesArgs {
     #[arg(long, value_name = "TIME", value_parser = crate::when::parse)]
     pub(crate) since: Option<i64>,
     /// Stop after this many names
-    #[arg(long, value_name = "COUNT")]
-    pub(crate) limit: Option<usize>,
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) limit: Option<u64>,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     #[command(flatten)]

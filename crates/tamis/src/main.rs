@@ -5,6 +5,9 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
 
+#[macro_use]
+mod talk;
+
 mod cli;
 mod ct;
 mod render;
@@ -35,6 +38,8 @@ fn main() -> ExitCode {
         .with_ansi(false)
         .without_time()
         .with_target(false)
+        // Else a closed stderr would be reported on stderr, which panics.
+        .log_internal_errors(false)
         .with_max_level(if cli.verbose {
             tracing::Level::DEBUG
         } else {
@@ -47,7 +52,7 @@ fn main() -> ExitCode {
         // The reader of our output went away (`tamis … | head`): it has what it wanted.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("tamis: {error:#}");
+            talk!("{error:#}");
             ExitCode::from(2)
         }
     }

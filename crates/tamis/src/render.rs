@@ -97,6 +97,19 @@ impl Rows {
     }
 }
 
+/// Prints a JSON document for people and programs.
+pub(crate) fn json_document(document: &Value) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    serde_json::to_writer_pretty(&mut out, document)?;
+    out.write_all(b"\n")?;
+    Ok(out.flush()?)
+}
+
+/// Parts two documents for people.
+pub(crate) fn blank_line() -> anyhow::Result<()> {
+    Ok(std::io::stdout().lock().write_all(b"\n")?)
+}
+
 /// Prints one document: facts a line in tables and CSV.
 pub(crate) fn document(format: Format, facts: &Row) -> anyhow::Result<()> {
     let mut out = BufWriter::new(std::io::stdout().lock());

@@ -168,3 +168,21 @@ fn unfinished_segments_go_and_newer_formats_stay() {
         "{error}"
     );
 }
+
+#[test]
+fn a_lost_manifest_never_costs_the_data() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = folder(dir.path());
+    let copies = ["MANIFEST", "MANIFEST.copy"].map(|name| dir.path().join(name));
+    let kept = std::fs::read(&copies[0]).unwrap();
+    copies.iter().for_each(|copy| std::fs::remove_file(copy).unwrap());
+    let before = files(dir.path());
+    let error = Index::open(dir.path(), options(10)).err().unwrap();
+    assert!(error.to_string().contains("put it back"), "{error}");
+    assert_eq!(files(dir.path()), before, "nothing was removed");
+    // One copy is enough, and opening makes the other again.
+    std::fs::write(&copies[1], kept).unwrap();
+    let index = open(dir.path(), 1_000_000);
+    model.check(&index.snapshot());
+    assert!(copies.iter().all(|copy| copy.exists()));
+}

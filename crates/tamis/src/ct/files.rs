@@ -1,6 +1,8 @@
 //! Input files: folders walked in order, stdin, and bytes in memory within a limit.
 
+use std::collections::HashSet;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -55,54 +57,67 @@ impl InputFile {
     }
 }
 
-/// All files of the given paths: folders in the order of their names. What cannot be listed is told
-/// beside them.
+/// All files of the given paths: folders in the order of their names, each once. What cannot be listed
+/// is told beside them.
 pub(crate) fn expand(paths: &[PathBuf]) -> (Vec<InputFile>, Vec<anyhow::Error>) {
-    let (mut files, mut errors) = (Vec::new(), Vec::new());
+    let mut walk = Walk::default();
     for path in paths {
         if path.as_os_str() == "-" {
-            files.push(InputFile {
+            walk.files.push(InputFile {
                 path: path.clone(),
                 named: true,
                 bytes: 0,
             });
-        } else if let Err(error) = walk(path, true, 0, &mut files, &mut errors) {
-            errors.push(error);
+        } else {
+            walk.visit(path, 0);
         }
     }
-    (files, errors)
+    (walk.files, walk.errors)
 }
 
-fn walk(
-    path: &Path,
-    named: bool,
-    depth: usize,
-    files: &mut Vec<InputFile>,
-    errors: &mut Vec<anyhow::Error>,
-) -> anyhow::Result<()> {
-    let told = || format!("look at {}", path.display());
-    let metadata = std::fs::metadata(path).with_context(told)?;
-    if !metadata.is_dir() {
-        files.push(InputFile {
-            path: path.to_owned(),
-            named,
-            bytes: metadata.len(),
-        });
-        return Ok(());
-    }
-    anyhow::ensure!(
-        depth < DEPTH_MAX,
-        "{} is nested deeper than {DEPTH_MAX} folders",
-        path.display()
-    );
-    let entries = std::fs::read_dir(path).with_context(told)?;
-    let mut inside: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
-    inside.sort();
-    for path in inside {
-        // A link that leads round in a circle ends at the depth limit.
-        if let Err(error) = walk(&path, false, depth + 1, files, errors) {
-            errors.push(error);
+#[derive(Default)]
+struct Walk {
+    files: Vec<InputFile>,
+    errors: Vec<anyhow::Error>,
+    /// Device and inode of each folder entered: a link that leads back is not followed again.
+    entered: HashSet<(u64, u64)>,
+}
+
+impl Walk {
+    fn visit(&mut self, path: &Path, depth: usize) {
+        if let Err(error) = self.enter(path, depth) {
+            self.errors.push(error);
         }
     }
-    Ok(())
+
+    fn enter(&mut self, path: &Path, depth: usize) -> anyhow::Result<()> {
+        let told = || format!("look at {}", path.display());
+        let metadata = std::fs::metadata(path).with_context(told)?;
+        if !metadata.is_dir() {
+            // A pipe that the user names is read; one that lies in a folder would be waited for.
+            if depth == 0 || metadata.is_file() {
+                self.files.push(InputFile {
+                    path: path.to_owned(),
+                    named: depth == 0,
+                    bytes: metadata.len(),
+                });
+            }
+            return Ok(());
+        }
+        anyhow::ensure!(
+            depth < DEPTH_MAX,
+            "{} is nested deeper than {DEPTH_MAX} folders",
+            path.display()
+        );
+        if !self.entered.insert((metadata.dev(), metadata.ino())) {
+            return Ok(());
+        }
+        let mut inside = Vec::new();
+        for entry in std::fs::read_dir(path).with_context(told)? {
+            inside.push(entry.with_context(told)?.path());
+        }
+        inside.sort();
+        inside.iter().for_each(|path| self.visit(path, depth + 1));
+        Ok(())
+    }
 }

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use tamis_ct_index::batch::LogRange;
 use tamis_ct_index::{Batch, Index, Options, Snapshot};
 use tamis_ct_log::certificate::ReadOptions;
-use tamis_ct_log::input::{RawEntry, Scratch};
+use tamis_ct_log::input::{Kind, RawEntry, Scratch};
 use tamis_ct_log::{Deviation, EntryError, Input, Reading};
 
 use crate::Outcome;
@@ -32,6 +32,8 @@ const GROUP_FILES: usize = 512;
 const CHUNK_ENTRIES: usize = 1_024;
 /// Certificates with too many names between two warnings about them.
 const TRUNCATED_PER_WARNING: u64 = 100;
+/// Entries without a number would be found under a wrong one.
+const LOST: &str = "a file before it is not whole, so these entries cannot be counted; import them with their own --start";
 
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Outcome> {
     let (files, errors) = files::expand(&args.paths);
@@ -41,7 +43,7 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Outcome> {
     };
     let index = Index::open(&args.data.data, options).context("open the index")?;
     for fault in index.snapshot().faults() {
-        eprintln!("tamis: warning: {fault}");
+        talk!("warning: {fault}");
     }
     let bar = progress(files.iter().map(|file| file.bytes).sum());
     let mut summary = Summary::default();
@@ -58,10 +60,15 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Outcome> {
     importer.run(&files, &mut summary)?;
     bar.finish_and_clear();
     index.close()?;
-    summary.print(
-        args.format,
-        &Snapshot::open(&args.data.data, &Options::default())?.stats(),
-    )?;
+    let stats = Snapshot::open(&args.data.data, &Options::default())?.stats();
+    match summary.print(args.format, &stats) {
+        Err(error) if crate::is_broken_pipe(&error) => {}
+        printed => printed?,
+    }
+    if summary.is_empty() {
+        talk!("nothing to import was found; `tamis ct inspect FILE` tells what a file is");
+        return Ok(Outcome::Nothing);
+    }
     Ok(if summary.is_clean() {
         Outcome::Success
     } else {
@@ -76,6 +83,23 @@ fn progress(bytes: u64) -> ProgressBar {
     match style {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
+    }
+}
+
+/// Why a file as a whole is not used.
+pub(crate) enum Refusal {
+    /// It is none of ours, as folders hold some.
+    Foreign(String),
+    /// It cannot be read, or is damaged.
+    Fault(String),
+}
+
+impl Refusal {
+    fn of(error: tamis_ct_log::Error) -> Self {
+        match error {
+            tamis_ct_log::Error::NotRecognised { .. } => Self::Foreign(error.to_string()),
+            error => Self::Fault(format!("{:#}", anyhow::Error::new(error))),
+        }
     }
 }
 
@@ -139,11 +163,11 @@ impl Importer<'_> {
 
     fn decode(&mut self, files: &[InputFile]) -> anyhow::Result<Group> {
         let contents: Vec<anyhow::Result<Vec<u8>>> = files.par_iter().map(InputFile::read).collect();
-        let inputs: Vec<Result<Input<'_>, String>> = contents
+        let inputs: Vec<Result<Input<'_>, Refusal>> = contents
             .par_iter()
             .map(|content| match content {
-                Ok(bytes) => Input::open(bytes).map_err(|error| error.to_string()),
-                Err(error) => Err(format!("{error:#}")),
+                Ok(bytes) => Input::open(bytes).map_err(Refusal::of),
+                Err(error) => Err(Refusal::Fault(format!("{error:#}"))),
             })
             .collect();
         let framed: Vec<Vec<Result<RawEntry<'_>, EntryError>>> = inputs
@@ -157,18 +181,28 @@ impl Importer<'_> {
         let mut reports: Vec<FileReport> = files.iter().map(FileReport::new).collect();
         let mut entries = Vec::new();
         for (number, ((input, raws), report)) in inputs.iter().zip(framed).zip(&mut reports).enumerate() {
-            if let Err(reason) = input {
-                report.refuse(reason);
-                continue;
-            }
+            let input = match input {
+                Ok(input) => input,
+                Err(refusal) => {
+                    // It may be a page that came as an error message.
+                    self.numbering.lose();
+                    report.refuse(refusal);
+                    continue;
+                }
+            };
             let lost = self.numbering.is_lost(self.args.start);
-            let numbers = self
-                .numbering
-                .file(raws.len() as u64, raws.iter().all(Result::is_ok));
-            if lost {
-                report.refuse("the file before ends early, so these entries cannot be numbered; import them with their own --start");
-                continue;
-            }
+            let numbers = match input.kind() {
+                // A tile tells where its entries are.
+                Kind::Entries if lost => {
+                    report.refuse(&Refusal::Fault(LOST.to_owned()));
+                    continue;
+                }
+                Kind::Entries | Kind::DataTile => self
+                    .numbering
+                    .file(raws.len() as u64, raws.iter().all(Result::is_ok)),
+                // Certificates that are no entries have no place in a log.
+                _ => FileNumbering::default(),
+            };
             for raw in raws {
                 match raw {
                     Ok(raw) => entries.push((number, numbers, self.own_log(&raw)?, raw)),
@@ -300,7 +334,7 @@ fn write(
         summary.file(&file, format)?;
         if summary.truncated > 0 && (first || summary.truncated / TRUNCATED_PER_WARNING > before) {
             let (count, reason) = (summary.truncated, Deviation::NamesTruncated.as_str());
-            bar.suspend(|| eprintln!("tamis: warning: {count} certificates have more names than are indexed ({reason}); --names-max raises the limit"));
+            bar.suspend(|| talk!("warning: {count} certificates have more names than are indexed ({reason}); --names-max raises the limit"));
         }
     }
     bar.set_message(format!("{} issuances new", summary.outcome.new));

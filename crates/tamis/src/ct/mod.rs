@@ -40,7 +40,7 @@ pub(crate) fn run(command: CtCommand) -> anyhow::Result<Outcome> {
 fn open_snapshot(data: &Path) -> anyhow::Result<Snapshot> {
     let snapshot = Snapshot::open(data, &Options::default()).context("open the index")?;
     for fault in snapshot.faults() {
-        eprintln!("tamis: warning: {fault}");
+        talk!("warning: {fault}");
     }
     Ok(snapshot)
 }
@@ -62,7 +62,7 @@ fn host_of(text: &str) -> anyhow::Result<String> {
 /// Damage met while answering: rows of damaged blocks are missing, so the command failed.
 fn report_faults(faults: &[tamis_ct_index::Error]) -> anyhow::Result<()> {
     for fault in faults {
-        eprintln!("tamis: {fault}");
+        talk!("{fault}");
     }
     if faults.is_empty() {
         Ok(())

@@ -17,13 +17,13 @@ pub(crate) fn run(args: &NamesArgs) -> anyhow::Result<Outcome> {
     let host = host_of(&args.domain)?;
     let snapshot = open_snapshot(&args.data.data)?;
     let mut query = NamesQuery::under(&host);
-    let limit = args.limit.unwrap_or(usize::MAX) as u64;
+    let limit = args.limit.unwrap_or(u64::MAX);
     let mut rows = Rows::new(args.format.format, &COLUMNS);
     let mut faults = Vec::new();
     // The last name of a page that ran out of time goes on in the next one.
     let mut open: Option<NameItem> = None;
     loop {
-        query.paging.limit = PAGE.min((limit - rows.printed()).max(1) as usize);
+        query.paging.limit = PAGE.min((limit - rows.printed()).max(1).try_into().unwrap_or(PAGE));
         let page = snapshot.names(&query)?;
         faults.extend(page.faults);
         for item in page.items {
@@ -47,8 +47,8 @@ pub(crate) fn run(args: &NamesArgs) -> anyhow::Result<Outcome> {
     rows.finish()?;
     report_faults(&faults)?;
     if found == 0 {
-        eprintln!(
-            "tamis: no names at or below {host} in {}",
+        talk!(
+            "no names at or below {host} in {}",
             args.data.data.display()
         );
     }

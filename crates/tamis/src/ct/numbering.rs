@@ -32,7 +32,12 @@ impl Numbering {
         FileNumbering { log: self.log, start }
     }
 
-    /// True when files are numbered by hand but a cut-off one made the numbers of the rest unknown.
+    /// Nobody knows how many entries the next file holds or held, so no later one can be counted.
+    pub(crate) fn lose(&mut self) {
+        self.next = None;
+    }
+
+    /// True when files are numbered by hand but one made the numbers of the rest unknown.
     pub(crate) fn is_lost(&self, asked: Option<u64>) -> bool {
         asked.is_some() && self.next.is_none()
     }

@@ -1,5 +1,7 @@
 //! From what `ct-log` reads to what `ct-index` takes: the one place that knows both.
 
+use std::collections::HashMap;
+
 use tamis_ct_index::key::Identifier;
 use tamis_ct_index::record::{
     CertificateKind, Fingerprint, Issuance, NAME_SELF, NAME_WILDCARD, NameBits, Position,
@@ -10,19 +12,25 @@ use tamis_ct_log::{Name, Reading};
 /// Turns readings into observations; keeps what is the same for many certificates.
 #[derive(Default)]
 pub(crate) struct Observer {
-    issuer_der: Vec<u8>,
-    issuer: String,
+    /// Issuers as text, by their DER: a few hundred serve nearly all certificates.
+    issuers: HashMap<Vec<u8>, String>,
 }
+
+/// Issuers that are remembered before the map starts anew.
+const ISSUERS_MAX: usize = 4_096;
 
 impl Observer {
     /// Adds a reading to a batch. `log` is where it comes from, if known; `now` is the last resort for
     /// when it was first seen.
     pub(crate) fn push(&mut self, reading: &Reading, log: Option<(u16, u64)>, now: i64, batch: &mut Batch) {
-        if self.issuer_der != reading.issuer() {
-            self.issuer_der.clear();
-            self.issuer_der.extend_from_slice(reading.issuer());
-            self.issuer = reading.issuer_display();
+        if !self.issuers.contains_key(reading.issuer()) {
+            if self.issuers.len() >= ISSUERS_MAX {
+                self.issuers.clear();
+            }
+            self.issuers
+                .insert(reading.issuer().to_vec(), reading.issuer_display());
         }
+        let issuer = self.issuers.get(reading.issuer()).map_or("", String::as_str);
         let kind = if reading.precert {
             CertificateKind::Precertificate
         } else {
@@ -42,7 +50,7 @@ impl Observer {
             first_seen: first_seen(reading, now),
             not_before: reading.not_before,
             not_after: reading.not_after,
-            issuer: &self.issuer,
+            issuer,
             organization: reading.subject_organisation().unwrap_or(""),
             names_total: u64::from(reading.names_total()),
             deviations: reading.deviations.bits(),

@@ -26,7 +26,7 @@ const COLUMNS: [&str; 8] = [
 pub(crate) fn run(args: &ParseArgs) -> anyhow::Result<Outcome> {
     let (files, errors) = files::expand(&args.paths);
     for error in errors {
-        eprintln!("tamis: {error:#}");
+        talk!("{error:#}");
     }
     let options = ReadOptions {
         names_max: args.names_max as usize,
@@ -39,13 +39,13 @@ pub(crate) fn run(args: &ParseArgs) -> anyhow::Result<Outcome> {
             if error.downcast_ref::<tamis_ct_log::Error>().is_none() && crate::is_broken_pipe(&error) {
                 return Err(error);
             }
-            eprintln!("tamis: {}: {error:#}", file.name());
+            talk!("{}: {error:#}", file.name());
         }
     }
     let read = rows.printed();
     rows.finish()?;
     if read == 0 {
-        eprintln!("tamis: no certificate was read");
+        talk!("no certificate was read");
     }
     Ok(if read > 0 {
         Outcome::Success
@@ -71,7 +71,7 @@ fn parse_file(
         });
         match read {
             Ok(ordinal) => rows.push(&describe(&file.name(), ordinal, reading))?,
-            Err(error) => eprintln!("tamis: {}: {error}", file.name()),
+            Err(error) => talk!("{}: {error}", file.name()),
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ use crate::cli::{Format, SearchArgs};
 use crate::ct::certificate::{optional, time};
 use crate::ct::parse::hex;
 use crate::ct::{host_of, open_snapshot, report_faults};
-use crate::render::{Row, Rows, row};
+use crate::render::{Row, Rows, json_document, row};
 
 const COLUMNS: [&str; 6] = ["name", "issuer", "not_before", "not_after", "first_seen", "id"];
 
@@ -68,8 +68,8 @@ pub(crate) fn run(args: &SearchArgs) -> anyhow::Result<Outcome> {
     )?;
     report_faults(&page.faults)?;
     if found == 0 {
-        eprintln!(
-            "tamis: no certificates for {text} in {}",
+        talk!(
+            "no certificates for {text} in {}",
             args.data.data.display()
         );
     }
@@ -93,8 +93,7 @@ fn print(
             .map(|item| describe(snapshot, item))
             .collect::<anyhow::Result<Vec<Row>>>()?;
         let document = json!({ "results": results, "next_cursor": next, "partial": partial });
-        println!("{}", serde_json::to_string_pretty(&document)?);
-        return Ok(());
+        return json_document(&document);
     }
     let mut rows = Rows::new(format, &COLUMNS);
     for item in items {
@@ -103,7 +102,7 @@ fn print(
     rows.finish()?;
     if let Some(next) = next {
         let why = if partial { " (time ran out)" } else { "" };
-        eprintln!("tamis: there is more{why}; go on with --cursor {next}");
+        talk!("there is more{why}; go on with --cursor {next}");
     }
     Ok(())
 }

@@ -7,15 +7,15 @@ use tamis_ct_log::certificate::{canonical_serial, parse_serial};
 use crate::Outcome;
 use crate::cli::{Format, ShowArgs};
 use crate::ct::{certificate, open_snapshot};
-use crate::render::{Rows, document};
+use crate::render::{Rows, blank_line, document};
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     let what = args.what.trim();
     let snapshot = open_snapshot(&args.data.data)?;
     let records = find(&snapshot, what)?;
     if records.is_empty() {
-        eprintln!(
-            "tamis: {what} is no SHA-256, serial number or id of a certificate in {}",
+        talk!(
+            "{what} is no SHA-256, serial number or id of a certificate in {}",
             args.data.data.display()
         );
         return Ok(Outcome::Nothing);
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
         Format::Table => {
             for (number, record) in records.iter().enumerate() {
                 if number > 0 {
-                    println!();
+                    blank_line()?;
                 }
                 document(Format::Table, &certificate::describe(&snapshot, record))?;
             }

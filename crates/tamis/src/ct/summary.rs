@@ -10,7 +10,8 @@ use tamis_ct_log::{Deviation, EntryError, Reading};
 
 use crate::cli::Format;
 use crate::ct::files::InputFile;
-use crate::render::{document, printable, row};
+use crate::ct::import::Refusal;
+use crate::render::{document, row};
 
 /// Errors told one by one; the rest is counted.
 const ERRORS_TOLD_MAX: u64 = 20;
@@ -33,6 +34,7 @@ pub(crate) struct FileReport {
     reasons: BTreeMap<String, u64>,
     deviations: BTreeMap<&'static str, u64>,
     refused: Option<String>,
+    foreign: bool,
     truncated: u64,
 }
 
@@ -55,8 +57,11 @@ impl FileReport {
     }
 
     /// The file as a whole could not be used.
-    pub(crate) fn refuse(&mut self, reason: &str) {
-        self.refused = Some(reason.to_owned());
+    pub(crate) fn refuse(&mut self, refusal: &Refusal) {
+        let (Refusal::Foreign(reason) | Refusal::Fault(reason)) = refusal;
+        self.refused = Some(reason.clone());
+        // Folders hold other files too; passing over them is no fault.
+        self.foreign = matches!(refusal, Refusal::Foreign(_)) && !self.named;
     }
 
     /// One entry could not be used.
@@ -89,6 +94,15 @@ impl FileReport {
         self.errors.extend(part.errors);
         unite(&mut self.reasons, part.reasons);
         unite(&mut self.deviations, part.deviations);
+    }
+}
+
+/// Prints a line at once. A reader that went away is no reason to stop an import.
+fn acknowledge(line: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(line.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
     }
 }
 
@@ -132,13 +146,12 @@ impl Summary {
             self.tell(&format!("{}: {error}", file.name));
         }
         if let Some(reason) = &file.refused {
-            if file.named {
-                self.refused += 1;
-                self.tell(&format!("{}: {reason}", file.name));
-            } else {
-                // Folders hold other files too; passing over them is no fault.
+            if file.foreign {
                 self.skipped += 1;
                 tracing::info!(file = file.name, reason, "passed over");
+            } else {
+                self.refused += 1;
+                self.tell(&format!("{}: {reason}", file.name));
             }
         }
         if format == Format::Ndjson {
@@ -146,10 +159,7 @@ impl Summary {
                 "file": file.name, "certificates": file.certificates, "rejected": file.rejected,
                 "refused": file.refused, "durable": true,
             });
-            let mut out = std::io::stdout().lock();
-            serde_json::to_writer(&mut out, &line)?;
-            out.write_all(b"\n")?;
-            out.flush()?;
+            acknowledge(&format!("{line}\n"))?;
         }
         Ok(())
     }
@@ -163,9 +173,9 @@ impl Summary {
     fn tell(&mut self, error: &str) {
         self.told += 1;
         if self.told <= ERRORS_TOLD_MAX {
-            eprintln!("tamis: {}", printable(error));
+            talk!("{error}");
         } else if self.told == ERRORS_TOLD_MAX + 1 {
-            eprintln!("tamis: further errors are counted only");
+            talk!("further errors are counted only");
         }
     }
 
@@ -181,6 +191,11 @@ impl Summary {
         self.rejected += other.rejected;
         unite(&mut self.reasons, other.reasons);
         unite(&mut self.deviations, other.deviations);
+    }
+
+    /// True when there was nothing to read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.certificates == 0 && self.rejected == 0 && self.refused == 0
     }
 
     /// True when nothing that was named was rejected.

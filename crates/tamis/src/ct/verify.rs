@@ -15,10 +15,10 @@ pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<Outcome> {
     })?;
     bar.finish_and_clear();
     for note in &report.notes {
-        eprintln!("tamis: note: {note}");
+        talk!("note: {note}");
     }
     for fault in &report.faults {
-        eprintln!("tamis: {fault}");
+        talk!("{fault}");
     }
     let faults: Vec<String> = report.faults.iter().map(ToString::to_string).collect();
     let mut facts = row([

@@ -1,0 +1,147 @@
+//! The state behind the writer's lock: judging batches and logging what they bring.
+//!
+//! # Invariants
+//! Everything here happens in the order of the write-ahead log. After an error in [`Writer::log`] the
+//! writer must not be used again: records were judged that the log does not hold.
+
+use std::collections::HashMap;
+use std::sync::mpsc::SyncSender;
+use std::time::Instant;
+
+use tamis_durable::frames::FrameWriter;
+
+use crate::batch::Batch;
+use crate::coding::Reader;
+use crate::commit::CommitHead;
+use crate::flush::FlushJob;
+use crate::index::Outcome;
+use crate::known::{KnownIssuances, Verdict};
+use crate::memtable::{Memtable, Run};
+use crate::record::{CertificateKind, Fingerprint, WireRecord, put_copy};
+use crate::totals::Totals;
+use crate::view::View;
+use crate::{Error, Result};
+
+/// What the one writer of a folder holds.
+pub(crate) struct Writer {
+    pub(crate) wal: FrameWriter,
+    pub(crate) known: KnownIssuances,
+    pub(crate) issuer_numbers: HashMap<Box<str>, u32>,
+    pub(crate) active: Memtable,
+    /// Logged but not yet synced, with what it adds.
+    pub(crate) pending: Vec<(Run, CommitHead)>,
+    pub(crate) oldest_pending: Option<Instant>,
+    pub(crate) next_seq: u64,
+    pub(crate) jobs: Option<SyncSender<FlushJob>>,
+}
+
+impl Writer {
+    /// Judges the records of a batch and logs what they bring as one frame.
+    pub(crate) fn log(&mut self, batch: &Batch, view: &View) -> Result<Outcome> {
+        let mut head = CommitHead {
+            first_seq: self.next_seq,
+            covers: batch.covers.clone(),
+            ..CommitHead::default()
+        };
+        self.map_issuers(batch, &mut head)?;
+        let mut records = Vec::with_capacity(batch.bytes.len());
+        let mut outcome = Outcome::default();
+        let mut start = 0;
+        for &end in &batch.ends {
+            let bytes = batch.bytes.get(start..end as usize).unwrap_or(&[]);
+            start = end as usize;
+            let Ok(wire) = WireRecord::read(&mut Reader::new(bytes)) else {
+                continue;
+            };
+            match self
+                .known
+                .judge(&wire, || view.stored(wire.issuance, wire.serial))?
+            {
+                Verdict::New => {
+                    records.extend_from_slice(bytes);
+                    head.records += 1;
+                    outcome.new += 1;
+                    outcome.rows += wire.names_count as u64;
+                    count_new(&mut head.totals, &wire);
+                }
+                Verdict::Copy(novelty) if novelty.is_nothing() => outcome.duplicates += 1,
+                Verdict::Copy(novelty) => {
+                    if novelty.earlier {
+                        // Rows carry the earliest date: they are written again and fold.
+                        records.extend_from_slice(bytes);
+                    } else {
+                        put_copy(&mut records, &wire, &novelty.fingerprints, &novelty.positions);
+                    }
+                    head.records += 1;
+                    outcome.copies += 1;
+                    head.totals.certificates += novelty.fingerprints.len() as u64;
+                    head.totals.precertificates += precertificates(novelty.fingerprints.iter());
+                    head.totals.positions += novelty.positions.len() as u64;
+                }
+            }
+        }
+        self.log_frame(head, &records)?;
+        Ok(outcome)
+    }
+
+    fn log_frame(&mut self, head: CommitHead, records: &[u8]) -> Result<()> {
+        if head.records == 0 && head.covers.is_empty() && head.new_issuers.is_empty() {
+            return Ok(());
+        }
+        let mut payload = Vec::with_capacity(records.len() + 256);
+        head.encode_into(&mut payload);
+        let start = payload.len();
+        payload.extend_from_slice(records);
+        self.wal.append(&payload)?;
+        let issuers = &head.issuers;
+        let issuer_of = |number: u64| issuers.get(number as usize).copied().unwrap_or(u32::MAX);
+        let run = Run::build(payload, start, head.first_seq, issuer_of)
+            .map_err(|malformed| Error::BadQuery(format!("a batch does not decode: {}", malformed.0)))?;
+        self.next_seq += head.records;
+        self.pending.push((run, head));
+        self.oldest_pending.get_or_insert_with(Instant::now);
+        Ok(())
+    }
+
+    /// Numbers the issuers of a batch; new ones travel in the frame.
+    fn map_issuers(&mut self, batch: &Batch, head: &mut CommitHead) -> Result<()> {
+        head.first_issuer = self.issuer_numbers.len() as u32;
+        for issuer in &batch.issuers {
+            let number = match self.issuer_numbers.get(issuer) {
+                Some(&number) => number,
+                None => {
+                    let number = self.issuer_numbers.len() as u32;
+                    if number >= crate::dictionary::ISSUERS_MAX {
+                        let limit = u64::from(crate::dictionary::ISSUERS_MAX);
+                        return Err(Error::TooLarge {
+                            what: "issuers",
+                            found: limit + 1,
+                            limit,
+                        });
+                    }
+                    head.new_issuers.push(issuer.clone());
+                    self.issuer_numbers.insert(issuer.clone(), number);
+                    number
+                }
+            };
+            head.issuers.push(number);
+        }
+        Ok(())
+    }
+}
+
+fn count_new(totals: &mut Totals, wire: &WireRecord<'_>) {
+    totals.issuances += 1;
+    totals.certificates += wire.fingerprints().count() as u64;
+    totals.positions += wire.positions().count() as u64;
+    totals.name_rows += wire.names_count as u64;
+    totals.count_deviations(wire.deviations);
+    let prints: Vec<_> = wire.fingerprints().collect();
+    totals.precertificates += precertificates(prints.iter());
+}
+
+fn precertificates<'a>(prints: impl Iterator<Item = &'a Fingerprint>) -> u64 {
+    prints
+        .filter(|print| print.kind == CertificateKind::Precertificate)
+        .count() as u64
+}
