@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::index::SuffixList;
 use crate::key::KeyRange;
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::memtable::{Memtable, Run};
@@ -46,6 +47,7 @@ pub(crate) struct Flusher {
     pub(crate) manifest: Arc<Mutex<Manifest>>,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) now: fn() -> i64,
+    pub(crate) suffixes: SuffixList,
     /// Files with a damaged frame: kept aside instead of removed.
     pub(crate) damaged_wals: BTreeSet<u64>,
 }
@@ -166,7 +168,7 @@ impl Flusher {
             records: 0,
         };
         let path = entry.path(&self.dir);
-        let mut writer = SegmentWriter::create(&path, id)?;
+        let mut writer = SegmentWriter::create(&path, id, self.suffixes.clone())?;
         entry.rows = write_rows(&runs, &mut writer)?;
         entry.records = write_records(&runs, &mut writer)?;
         entry.bytes = writer.finish()?;

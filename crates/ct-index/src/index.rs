@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use tamis_durable::FolderLock;
 use tamis_durable::frames::FrameWriter;
+use tamis_hostname::PublicSuffixes;
 
 use crate::batch::Batch;
 use crate::flush::{FlushJob, Flusher};
@@ -43,6 +44,24 @@ pub struct Options {
     pub cache_bytes: usize,
     /// The wall clock, seconds since 1970; names the month's folder.
     pub now: fn() -> i64,
+    /// Which domains are registrable; names the domains of a segment. Default: the list shipped.
+    pub public_suffixes: SuffixList,
+}
+
+/// The shipped public suffix list, or a newer one.
+#[derive(Clone, Default)]
+pub struct SuffixList(Option<Arc<PublicSuffixes>>);
+
+impl SuffixList {
+    /// A list that was refreshed since this program was built.
+    pub fn refreshed(list: PublicSuffixes) -> Self {
+        Self(Some(Arc::new(list)))
+    }
+
+    /// The list.
+    pub fn get(&self) -> &PublicSuffixes {
+        self.0.as_deref().unwrap_or_else(|| PublicSuffixes::shipped())
+    }
 }
 
 impl Default for Options {
@@ -57,6 +76,7 @@ impl Default for Options {
                     .duration_since(std::time::UNIX_EPOCH)
                     .map_or(0, |now| now.as_secs() as i64)
             },
+            public_suffixes: SuffixList::default(),
         }
     }
 }
@@ -177,6 +197,7 @@ impl Index {
             manifest: Arc::clone(&manifest),
             cache,
             now: options.now,
+            suffixes: options.public_suffixes.clone(),
             damaged_wals,
         };
         let thread = spawn_flusher(flusher, queue, dir)?;

@@ -55,7 +55,7 @@ mod writer;
 pub use batch::Batch;
 pub use check::{CheckReport, check};
 pub use error::{Blame, Error, Result};
-pub use index::{Index, Options, Outcome};
+pub use index::{Index, Options, Outcome, SuffixList};
 pub use manifest::LogEntry;
 pub use record::Observation;
 pub use snapshot::Snapshot;

@@ -79,6 +79,14 @@ pub(crate) struct DataArgs {
     pub(crate) data: PathBuf,
 }
 
+/// Which domains can be registered.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SuffixArgs {
+    /// A newer public suffix list than the one shipped (`public_suffix_list.dat`)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) psl: Option<PathBuf>,
+}
+
 /// How results are printed.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct FormatArgs {
@@ -110,6 +118,8 @@ pub(crate) struct ImportArgs {
     /// How the summary is printed; `ndjson` adds a line for each file as soon as it is durable
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) suffixes: SuffixArgs,
 }
 
 #[derive(Debug, Args)]
@@ -123,6 +133,8 @@ pub(crate) struct ParseArgs {
     /// How results are printed
     #[arg(long, value_enum, default_value = "ndjson")]
     pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) suffixes: SuffixArgs,
 }
 
 #[derive(Debug, Args)]

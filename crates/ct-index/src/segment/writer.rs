@@ -13,6 +13,7 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::index::SuffixList;
 use crate::record::CertRecord;
 use crate::row::RowAttrs;
 use crate::segment::block::{BlockAt, BlockKind};
@@ -78,6 +79,7 @@ pub(crate) struct SegmentWriter {
     last_index_key: Vec<u8>,
     domains: BTreeSet<Box<str>>,
     last_domain: Vec<u8>,
+    suffixes: SuffixList,
     certificates: TableWriter,
     certificates_block: CertificatesBlockWriter,
     blocks_of_certificates: u32,
@@ -90,7 +92,8 @@ pub(crate) struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    pub(crate) fn create(path: &Path, id: u64) -> Result<Self> {
+    /// `suffixes` decide which domains are registrable.
+    pub(crate) fn create(path: &Path, id: u64, suffixes: SuffixList) -> Result<Self> {
         let mut output = Output::create(path)?;
         output.raw(&layout::header(id))?;
         Ok(Self {
@@ -103,6 +106,7 @@ impl SegmentWriter {
             last_index_key: Vec::new(),
             domains: BTreeSet::new(),
             last_domain: Vec::new(),
+            suffixes,
             certificates: TableWriter::new(BlockKind::Certificates),
             certificates_block: CertificatesBlockWriter::default(),
             blocks_of_certificates: 0,
@@ -154,7 +158,7 @@ impl SegmentWriter {
         }
         let host = crate::key::display(key);
         self.last_domain.clear();
-        if let Some(domain) = tamis_hostname::PublicSuffixes::shipped().registrable(&host) {
+        if let Some(domain) = self.suffixes.get().registrable(&host) {
             tamis_hostname::reverse_into(domain, &mut self.last_domain);
             self.domains.insert(domain.into());
         }

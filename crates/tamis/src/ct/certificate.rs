@@ -7,12 +7,13 @@ use tamis_ct_index::record::{CertRecord, CertificateKind, NAME_SELF, NAME_WILDCA
 use tamis_ct_log::certificate::signed_hex;
 use tamis_ct_log::{Deviation, Deviations};
 
+use crate::cli::Format;
 use crate::ct::parse::hex;
 use crate::render::{Row, row};
 use crate::when::rfc3339;
 
 /// Everything about one certificate.
-pub(crate) fn describe(snapshot: &Snapshot, record: &CertRecord) -> Row {
+pub(crate) fn describe(format: Format, snapshot: &Snapshot, record: &CertRecord) -> Row {
     let of_space = |wanted: KeySpace| -> Vec<String> {
         let in_space = record.names.iter().filter(|(key, _)| space_of(key) == wanted);
         in_space.map(|(key, _)| display(key)).collect()
@@ -44,7 +45,7 @@ pub(crate) fn describe(snapshot: &Snapshot, record: &CertRecord) -> Row {
         ("first_seen", time(Some(record.first_seen))),
         ("positions", positions(snapshot, record)),
         ("names_total", json!(record.names_total)),
-        ("names", json!(names)),
+        ("names", names.iter().map(|name| spelled(format, name)).collect()),
         ("other_names", json!(of_space(KeySpace::Text))),
         ("ips", json!(of_space(KeySpace::Ip))),
         ("emails", json!(of_space(KeySpace::Email))),
@@ -92,4 +93,14 @@ pub(crate) fn time(seconds: Option<i64>) -> Value {
 /// A text, or null when there is none.
 pub(crate) fn optional(text: &str) -> Value {
     if text.is_empty() { Value::Null } else { json!(text) }
+}
+
+/// A name as a table shows it: an internationalised one in both spellings.
+pub(crate) fn spelled(format: Format, name: &str) -> Value {
+    let host = name.strip_prefix("*.").unwrap_or(name);
+    let unicode = tamis_hostname::to_unicode(host);
+    if format != Format::Table || unicode == host {
+        return json!(name);
+    }
+    json!(format!("{name} ({unicode})"))
 }

@@ -33,12 +33,14 @@ const CHUNK_ENTRIES: usize = 1_024;
 /// Certificates with too many names between two warnings about them.
 const TRUNCATED_PER_WARNING: u64 = 100;
 /// Entries without a number would be found under a wrong one.
-const LOST: &str = "a file before it is not whole, so these entries cannot be counted; import them with their own --start";
+const LOST: &str =
+    "a file before it is not whole, so these entries cannot be counted; import them with their own --start";
 
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Outcome> {
     let (files, errors) = files::expand(&args.paths);
     let options = Options {
         flush_rows: args.flush_rows as usize,
+        public_suffixes: crate::ct::suffixes(&args.suffixes)?,
         ..Options::default()
     };
     let index = Index::open(&args.data.data, options).context("open the index")?;

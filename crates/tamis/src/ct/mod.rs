@@ -17,11 +17,11 @@ mod verify;
 use std::path::Path;
 
 use anyhow::Context;
-use tamis_ct_index::{Options, Snapshot};
-use tamis_hostname::Identifier;
+use tamis_ct_index::{Options, Snapshot, SuffixList};
+use tamis_hostname::{Identifier, PublicSuffixes};
 
 use crate::Outcome;
-use crate::cli::CtCommand;
+use crate::cli::{CtCommand, SuffixArgs};
 
 pub(crate) fn run(command: CtCommand) -> anyhow::Result<Outcome> {
     match command {
@@ -43,6 +43,17 @@ fn open_snapshot(data: &Path) -> anyhow::Result<Snapshot> {
         talk!("warning: {fault}");
     }
     Ok(snapshot)
+}
+
+/// The public suffix list to use: shipped, or the one that was named.
+fn suffixes(args: &SuffixArgs) -> anyhow::Result<SuffixList> {
+    let Some(path) = &args.psl else {
+        return Ok(SuffixList::default());
+    };
+    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+    let list = PublicSuffixes::parse(&text)
+        .with_context(|| format!("read {} as a public suffix list", path.display()))?;
+    Ok(SuffixList::refreshed(list))
 }
 
 /// The host name that a person meant, in canonical form.

@@ -5,7 +5,7 @@ use tamis_ct_index::query::{NameItem, NamesQuery};
 
 use crate::Outcome;
 use crate::cli::NamesArgs;
-use crate::ct::certificate::time;
+use crate::ct::certificate::{spelled, time};
 use crate::ct::{host_of, open_snapshot, report_faults};
 use crate::render::{Rows, row};
 
@@ -47,10 +47,7 @@ pub(crate) fn run(args: &NamesArgs) -> anyhow::Result<Outcome> {
     rows.finish()?;
     report_faults(&faults)?;
     if found == 0 {
-        talk!(
-            "no names at or below {host} in {}",
-            args.data.data.display()
-        );
+        talk!("no names at or below {host} in {}", args.data.data.display());
     }
     Ok(if found > 0 {
         Outcome::Success
@@ -66,7 +63,7 @@ fn print(item: Option<NameItem>, args: &NamesArgs, limit: u64, rows: &mut Rows) 
         return Ok(());
     }
     rows.push(&row([
-        ("name", json!(item.name)),
+        ("name", spelled(args.format.format, &item.name)),
         ("unicode", json!(tamis_hostname::to_unicode(&item.name))),
         ("wildcard", json!(item.wildcard)),
         ("exact", json!(item.exact)),

@@ -1,6 +1,7 @@
 //! `tamis ct parse`: what certificates say, one JSON object each.
 
 use serde_json::{Value, json};
+use tamis_ct_index::SuffixList;
 use tamis_ct_log::certificate::ReadOptions;
 use tamis_ct_log::input::Scratch;
 use tamis_ct_log::{Input, Name, Reading};
@@ -33,9 +34,14 @@ pub(crate) fn run(args: &ParseArgs) -> anyhow::Result<Outcome> {
         ..ReadOptions::default()
     };
     let mut rows = Rows::new(args.format, &COLUMNS);
-    let mut buffers = (Scratch::new(), Reading::new());
+    let mut parser = Parser {
+        options,
+        suffixes: crate::ct::suffixes(&args.suffixes)?,
+        scratch: Scratch::new(),
+        reading: Reading::new(),
+    };
     for file in &files {
-        if let Err(error) = parse_file(file, &options, &mut buffers, &mut rows) {
+        if let Err(error) = parser.file(file, &mut rows) {
             if error.downcast_ref::<tamis_ct_log::Error>().is_none() && crate::is_broken_pipe(&error) {
                 return Err(error);
             }
@@ -54,30 +60,40 @@ pub(crate) fn run(args: &ParseArgs) -> anyhow::Result<Outcome> {
     })
 }
 
-fn parse_file(
-    file: &InputFile,
-    options: &ReadOptions,
-    buffers: &mut (Scratch, Reading),
-    rows: &mut Rows,
-) -> anyhow::Result<()> {
-    let bytes = file.read()?;
-    let input = Input::open(&bytes)?;
-    let (scratch, reading) = buffers;
-    for raw in input.entries() {
-        let read = raw.and_then(|raw| {
-            let ordinal = raw.ordinal();
-            raw.decode(scratch)?.read(options, reading)?;
-            Ok(ordinal)
-        });
-        match read {
-            Ok(ordinal) => rows.push(&describe(&file.name(), ordinal, reading))?,
-            Err(error) => talk!("{}: {error}", file.name()),
-        }
-    }
-    Ok(())
+/// What parsing needs, its buffers kept from file to file.
+struct Parser {
+    options: ReadOptions,
+    suffixes: SuffixList,
+    scratch: Scratch,
+    reading: Reading,
 }
 
-fn describe(file: &str, index: u64, reading: &Reading) -> Row {
+impl Parser {
+    fn file(&mut self, file: &InputFile, rows: &mut Rows) -> anyhow::Result<()> {
+        let bytes = file.read()?;
+        let input = Input::open(&bytes)?;
+        for raw in input.entries() {
+            let read = raw.and_then(|raw| {
+                let ordinal = raw.ordinal();
+                raw.decode(&mut self.scratch)?
+                    .read(&self.options, &mut self.reading)?;
+                Ok(ordinal)
+            });
+            match read {
+                Ok(ordinal) => rows.push(&describe(
+                    &file.name(),
+                    ordinal,
+                    &self.reading,
+                    self.suffixes.get(),
+                ))?,
+                Err(error) => talk!("{}: {error}", file.name()),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn describe(file: &str, index: u64, reading: &Reading, suffixes: &PublicSuffixes) -> Row {
     let mut names = Vec::new();
     let mut lists: [Vec<String>; 3] = Default::default();
     let [others, ips, emails] = &mut lists;
@@ -95,7 +111,7 @@ fn describe(file: &str, index: u64, reading: &Reading) -> Row {
                 if wildcard {
                     names.push(format!("*.{host}"));
                 }
-                domains.extend(PublicSuffixes::shipped().registrable(host));
+                domains.extend(suffixes.registrable(host));
             }
             Name::Ip(ip) => ips.push(ip.to_string()),
             Name::Email(email) => emails.push(email.to_owned()),

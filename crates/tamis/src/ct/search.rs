@@ -9,7 +9,7 @@ use tamis_hostname::Identifier as Read;
 
 use crate::Outcome;
 use crate::cli::{Format, SearchArgs};
-use crate::ct::certificate::{optional, time};
+use crate::ct::certificate::{optional, spelled, time};
 use crate::ct::parse::hex;
 use crate::ct::{host_of, open_snapshot, report_faults};
 use crate::render::{Row, Rows, json_document, row};
@@ -68,10 +68,7 @@ pub(crate) fn run(args: &SearchArgs) -> anyhow::Result<Outcome> {
     )?;
     report_faults(&page.faults)?;
     if found == 0 {
-        talk!(
-            "no certificates for {text} in {}",
-            args.data.data.display()
-        );
+        talk!("no certificates for {text} in {}", args.data.data.display());
     }
     Ok(if found > 0 {
         Outcome::Success
@@ -90,14 +87,14 @@ fn print(
     if format == Format::Json {
         let results = items
             .iter()
-            .map(|item| describe(snapshot, item))
+            .map(|item| describe(format, snapshot, item))
             .collect::<anyhow::Result<Vec<Row>>>()?;
         let document = json!({ "results": results, "next_cursor": next, "partial": partial });
         return json_document(&document);
     }
     let mut rows = Rows::new(format, &COLUMNS);
     for item in items {
-        rows.push(&describe(snapshot, item)?)?;
+        rows.push(&describe(format, snapshot, item)?)?;
     }
     rows.finish()?;
     if let Some(next) = next {
@@ -107,7 +104,7 @@ fn print(
     Ok(())
 }
 
-fn describe(snapshot: &Snapshot, item: &SearchItem) -> anyhow::Result<Row> {
+fn describe(format: Format, snapshot: &Snapshot, item: &SearchItem) -> anyhow::Result<Row> {
     let record = snapshot.certificate_of(item)?.unwrap_or_default();
     let sha256: Vec<String> = record
         .fingerprints
@@ -120,7 +117,7 @@ fn describe(snapshot: &Snapshot, item: &SearchItem) -> anyhow::Result<Row> {
         item.name.clone()
     };
     Ok(row([
-        ("name", json!(name)),
+        ("name", spelled(format, &name)),
         ("wildcard", json!(item.wildcard)),
         ("exact", json!(item.exact)),
         ("id", json!(record.id().to_string())),

@@ -26,19 +26,25 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
                 if number > 0 {
                     blank_line()?;
                 }
-                document(Format::Table, &certificate::describe(&snapshot, record))?;
+                document(
+                    Format::Table,
+                    &certificate::describe(args.format.format, &snapshot, record),
+                )?;
             }
         }
         Format::Json if records.len() == 1 => {
             for record in &records {
-                document(Format::Json, &certificate::describe(&snapshot, record))?;
+                document(
+                    Format::Json,
+                    &certificate::describe(args.format.format, &snapshot, record),
+                )?;
             }
         }
         format => {
             let columns = &["id", "serial", "issuer", "not_before", "not_after", "names"];
             let mut rows = Rows::new(format, columns);
             for record in &records {
-                rows.push(&certificate::describe(&snapshot, record))?;
+                rows.push(&certificate::describe(args.format.format, &snapshot, record))?;
             }
             rows.finish()?;
         }
