@@ -8,6 +8,7 @@
 )]
 
 mod damage;
+mod golden;
 mod model;
 mod queries;
 mod world;
