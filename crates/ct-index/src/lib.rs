@@ -34,6 +34,8 @@ mod dictionary;
 mod error;
 mod flush;
 mod folder;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 pub mod index;
 pub mod inspect;
 pub mod key;

@@ -5,7 +5,7 @@
 //! - A cursor is a place in the order of keys, so it survives flushes and merges, and it strictly
 //!   advances: a page that ran out of time still passed at least one row.
 
-mod cursor;
+pub(crate) mod cursor;
 mod names;
 mod scan;
 mod search;
