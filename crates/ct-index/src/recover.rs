@@ -59,18 +59,24 @@ pub(crate) fn load(dir: &Path, cache: &Arc<BlockCache>) -> Result<Option<Loaded>
     let Some(manifest) = manifest else { return Ok(None) };
     let issuers = crate::dictionary::read(dir, manifest.issuers_bytes, manifest.issuers, &mut faults)?;
     let mut segments = Vec::with_capacity(manifest.segments.len());
+    let mut rows_lost = false;
     for entry in &manifest.segments {
         match Segment::open(&entry.path(dir), entry.id, cache) {
             Ok(mut segment) => {
                 faults.append(&mut segment.faults);
+                rows_lost |= segment.salvaged;
                 segments.push(Arc::new(segment));
             }
             Err(error @ Error::Durable(tamis_durable::Error::FutureVersion { .. })) => return Err(error),
             // A reader that raced with the owner tries again; the owner goes on without the segment.
-            Err(error) => faults.push(error),
+            Err(error) => {
+                rows_lost = true;
+                faults.push(error);
+            }
         }
     }
     let view = View {
+        rows_lost,
         dir: dir.to_owned(),
         segments: Arc::new(segments),
         issuers: Arc::new(issuers),
@@ -90,6 +96,7 @@ pub(crate) fn load(dir: &Path, cache: &Arc<BlockCache>) -> Result<Option<Loaded>
             loaded.replay(number, &mut faults)?;
         }
     }
+    loaded.view.rows_lost |= loaded.wals.iter().any(|wal| wal.damaged);
     loaded.view.faults = Arc::new(faults.into_iter().map(Arc::new).collect());
     Ok(Some(loaded))
 }

@@ -150,6 +150,11 @@ impl Snapshot {
         self.view.faults.iter().map(AsRef::as_ref)
     }
 
+    /// True when some of that damage may have taken rows and records: answers may lack them.
+    pub fn rows_lost(&self) -> bool {
+        self.view.rows_lost
+    }
+
     /// Counts and sizes.
     pub fn stats(&self) -> Stats {
         Stats::of(&self.view)

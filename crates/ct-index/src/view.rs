@@ -30,6 +30,8 @@ pub(crate) struct View {
     pub(crate) next_seq: u64,
     /// Damage known since the folder was opened.
     pub(crate) faults: Arc<Vec<Arc<Error>>>,
+    /// Some of that damage may have taken rows, which no scan will meet.
+    pub(crate) rows_lost: bool,
 }
 
 impl View {

@@ -51,7 +51,7 @@ pub(crate) struct Segment {
     pub(crate) meta: Option<Meta>,
     issuances: Option<LineFilter>,
     /// The tables were found by a scan: lookups are missing and certificates are searched one by one.
-    salvaged: bool,
+    pub(crate) salvaged: bool,
     /// What was found damaged on opening.
     pub(crate) faults: Vec<Error>,
 }
