@@ -70,16 +70,14 @@ fn host_of(text: &str) -> anyhow::Result<String> {
     }
 }
 
-/// Damage met while answering: rows of damaged blocks are missing, so the command failed.
-fn report_faults(faults: &[tamis_ct_index::Error]) -> anyhow::Result<()> {
-    for fault in faults {
+/// Damage met while answering or on opening: where it took rows the command failed.
+fn report_faults(snapshot: &Snapshot, met: &[tamis_ct_index::Error]) -> anyhow::Result<()> {
+    for fault in met {
         talk!("{fault}");
     }
-    if faults.is_empty() {
-        Ok(())
-    } else {
-        Err(anyhow::anyhow!(
-            "the answer is incomplete: rows of damaged blocks are missing"
-        ))
-    }
+    anyhow::ensure!(
+        met.is_empty() && !snapshot.rows_lost(),
+        "the answer is incomplete: what the damaged files held is missing"
+    );
+    Ok(())
 }

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &NamesArgs) -> anyhow::Result<Outcome> {
     print(open, args, limit, &mut rows)?;
     let found = rows.printed();
     rows.finish()?;
-    report_faults(&faults)?;
+    report_faults(&snapshot, &faults)?;
     if found == 0 {
         talk!("no names at or below {host} in {}", args.data.data.display());
     }

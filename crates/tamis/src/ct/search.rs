@@ -66,7 +66,7 @@ pub(crate) fn run(args: &SearchArgs) -> anyhow::Result<Outcome> {
         page.next.as_deref(),
         page.partial,
     )?;
-    report_faults(&page.faults)?;
+    report_faults(&snapshot, &page.faults)?;
     if found == 0 {
         talk!("no certificates for {text} in {}", args.data.data.display());
     }
