@@ -6,7 +6,7 @@ use tamis_ct_log::certificate::{canonical_serial, parse_serial};
 
 use crate::Outcome;
 use crate::cli::{Format, ShowArgs};
-use crate::ct::{certificate, open_snapshot};
+use crate::ct::{certificate, open_snapshot, report_faults};
 use crate::render::{Rows, blank_line, document};
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
@@ -14,6 +14,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     let snapshot = open_snapshot(&args.data.data)?;
     let records = find(&snapshot, what)?;
     if records.is_empty() {
+        report_faults(&snapshot, &[])?;
         talk!(
             "{what} is no SHA-256, serial number or id of a certificate in {}",
             args.data.data.display()
@@ -52,21 +53,19 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     Ok(Outcome::Success)
 }
 
-/// What a text can mean, the most specific meaning first.
+/// Everything that a text can mean: short digits are an id and a serial number, and neither hides the
+/// other.
 fn find(snapshot: &Snapshot, what: &str) -> Result<Vec<CertRecord>> {
-    let mut found = Vec::new();
     if let Some(sha256) = sha256_of(what) {
-        found = snapshot.by_sha256(&sha256)?;
+        return snapshot.by_sha256(&sha256);
     }
-    if found.is_empty()
-        && let Ok(id) = what.parse::<u64>()
-    {
+    let mut found = Vec::new();
+    if let Ok(id) = what.parse::<u64>() {
         found = snapshot.by_id(id)?;
     }
-    if found.is_empty()
-        && let Some(serial) = parse_serial(what)
-    {
-        found = snapshot.by_serial(canonical_serial(&serial))?;
+    if let Some(serial) = parse_serial(what) {
+        let others = snapshot.by_serial(canonical_serial(&serial))?;
+        found.extend(others.into_iter().filter(|other| !found.iter().any(|known| known.same_issuance(other))).collect::<Vec<_>>());
     }
     if found.is_empty()
         && what.len() == 16
