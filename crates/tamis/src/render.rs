@@ -31,6 +31,9 @@ impl Rows {
                     .iter()
                     .map(|column| column.replace('_', " ").to_uppercase()),
             );
+            if let Some(first) = table.column_mut(0) {
+                first.set_padding((0, 1));
+            }
             table
         });
         Self {
