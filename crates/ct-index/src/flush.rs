@@ -4,7 +4,7 @@
 //! Order: segment file and its fsync, issuers, manifest, readers' view, then the write-ahead log files
 //! go. A crash between any two leaves a file that nobody names, or a log that is replayed.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::index::SuffixList;
 use crate::key::KeyRange;
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::memtable::{Memtable, Run};
-use crate::merge::Merge;
+use crate::merge::{Merge, write_rows};
 use crate::record::{CertRecord, WireRecord};
 use crate::recover::wal_path;
 use crate::row::RowCursor;
@@ -102,7 +102,7 @@ impl Flusher {
         let Some(last_wal) = memtables.iter().map(|memtable| memtable.wal).max() else {
             return Ok(());
         };
-        let id = self.manifest().next_segment;
+        let id = self.reserve_segment();
         let written = self.write_segment(&memtables, id)?;
         let mut manifest = self.manifest();
         let mut next = Manifest {
@@ -111,7 +111,6 @@ impl Flusher {
         };
         let mut segment = None;
         if let Some((entry, opened)) = written {
-            next.next_segment = id + 1;
             next.segments.push(entry);
             segment = Some(opened);
         }
@@ -134,6 +133,13 @@ impl Flusher {
             view.memtables.retain(|memtable| memtable.wal > last_wal);
         });
         self.remove_wals(last_wal)
+    }
+
+    /// The id of a new segment; compaction takes ids from the same counter.
+    fn reserve_segment(&self) -> u64 {
+        let mut manifest = self.manifest();
+        manifest.next_segment += 1;
+        manifest.next_segment - 1
     }
 
     fn manifest(&self) -> MutexGuard<'_, Manifest> {
@@ -169,7 +175,15 @@ impl Flusher {
         };
         let path = entry.path(&self.dir);
         let mut writer = SegmentWriter::create(&path, id, self.suffixes.clone())?;
-        entry.rows = write_rows(&runs, &mut writer)?;
+        let everything = KeyRange {
+            start: Vec::new(),
+            end: vec![u8::MAX],
+        };
+        let cursors = runs
+            .iter()
+            .map(|run| Box::new(run.cursor(&everything, None)) as Box<dyn RowCursor>)
+            .collect();
+        entry.rows = write_rows(&mut Merge::new(cursors), &mut writer)?;
         entry.records = write_records(&runs, &mut writer)?;
         entry.bytes = writer.finish()?;
         let segment = Segment::open(&path, id, &self.cache)?;
@@ -203,41 +217,6 @@ impl Flusher {
 pub(crate) fn month_of(seconds: i64) -> String {
     let time = time::OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(time::OffsetDateTime::UNIX_EPOCH);
     format!("{:04}-{:02}", time.year(), u8::from(time.month()))
-}
-
-fn write_rows(runs: &[Arc<Run>], writer: &mut SegmentWriter) -> Result<u64> {
-    let everything = KeyRange {
-        start: Vec::new(),
-        end: vec![u8::MAX],
-    };
-    let cursors = runs
-        .iter()
-        .map(|run| Box::new(run.cursor(&everything, None)) as Box<dyn RowCursor>)
-        .collect();
-    let mut merge = Merge::new(cursors);
-    let mut numbers: HashMap<(usize, u32), u32> = HashMap::new();
-    let (mut rows, mut key) = (0, Vec::new());
-    while let Some((row_key, mut attrs, source)) = merge.next()? {
-        if attrs.organization == 0 {
-            writer.row(row_key, &attrs)?;
-        } else {
-            key.clear();
-            key.extend_from_slice(row_key);
-            let number = match numbers.get(&(source, attrs.organization)) {
-                Some(&number) => number,
-                None => {
-                    let number = writer.organization(&merge.organization(source, attrs.organization)?);
-                    numbers.insert((source, attrs.organization), number);
-                    number
-                }
-            };
-            attrs.organization = number;
-            writer.row(&key, &attrs)?;
-        }
-        rows += 1;
-    }
-    writer.finish_rows()?;
-    Ok(rows)
 }
 
 /// Records by issuance, copies folded into what they copy.

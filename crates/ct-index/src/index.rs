@@ -19,6 +19,7 @@ use tamis_durable::frames::FrameWriter;
 use tamis_hostname::PublicSuffixes;
 
 use crate::batch::Batch;
+use crate::compact::{Compacted, Compactor, Policy};
 use crate::flush::{FlushJob, Flusher};
 use crate::folder;
 use crate::manifest::{self, LogEntry, Manifest};
@@ -114,6 +115,9 @@ pub struct Index {
     manifest: Arc<Mutex<Manifest>>,
     writer: Mutex<Writer>,
     flusher: Mutex<Option<JoinHandle<()>>>,
+    cache: Arc<BlockCache>,
+    /// Held by the one compaction that may run.
+    compacting: Mutex<()>,
     _lock: FolderLock,
 }
 
@@ -195,7 +199,7 @@ impl Index {
             dir: dir.to_owned(),
             shared: Arc::clone(&shared),
             manifest: Arc::clone(&manifest),
-            cache,
+            cache: Arc::clone(&cache),
             now: options.now,
             suffixes: options.public_suffixes.clone(),
             damaged_wals,
@@ -218,6 +222,8 @@ impl Index {
             manifest,
             writer: Mutex::new(writer),
             flusher: Mutex::new(Some(thread)),
+            cache,
+            compacting: Mutex::new(()),
             _lock: lock,
         };
         index.settle_replayed(frozen)?;
@@ -391,6 +397,28 @@ impl Index {
         // The flusher drops the sender when it stops, done or failed.
         let _ = waiting.recv();
         self.check()
+    }
+
+    /// Merges segments until the policy finds nothing more to merge. Reading and appending go on.
+    pub fn compact(&self, policy: &Policy) -> Result<Compacted> {
+        self.compact_with(policy, |_| {})
+    }
+
+    /// As [`Self::compact`]; `progress` is told after each merge.
+    pub fn compact_with(&self, policy: &Policy, mut progress: impl FnMut(&Compacted)) -> Result<Compacted> {
+        let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
+        let compactor = Compactor {
+            dir: &self.dir,
+            shared: &self.shared,
+            manifest: &self.manifest,
+            cache: &self.cache,
+            suffixes: &self.options.public_suffixes,
+        };
+        let mut done = Compacted::default();
+        while compactor.step(policy, &mut done)? {
+            progress(&done);
+        }
+        Ok(done)
     }
 
     /// Commits, flushes what is worth a segment, and ends the background thread.

@@ -30,6 +30,7 @@ pub mod batch;
 mod check;
 mod coding;
 mod commit;
+pub mod compact;
 mod dictionary;
 mod error;
 mod flush;

@@ -1,8 +1,10 @@
 //! Merges sorted sources into one stream of rows, folding equal ones exactly.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use crate::row::{RowAttrs, RowCursor};
+use crate::segment::SegmentWriter;
 use crate::{Error, Result};
 
 /// A k-way merge: a binary heap of cursors by (key, issuance, source).
@@ -123,4 +125,31 @@ impl Merge {
             .flat_map(|cursor| cursor.take_faults())
             .collect()
     }
+}
+
+/// Writes every row of a merge, organisations numbered anew for the segment.
+pub(crate) fn write_rows(merge: &mut Merge, writer: &mut SegmentWriter) -> Result<u64> {
+    let mut numbers: HashMap<(usize, u32), u32> = HashMap::new();
+    let (mut rows, mut key) = (0, Vec::new());
+    while let Some((row_key, mut attrs, source)) = merge.next()? {
+        if attrs.organization == 0 {
+            writer.row(row_key, &attrs)?;
+        } else {
+            key.clear();
+            key.extend_from_slice(row_key);
+            let number = match numbers.get(&(source, attrs.organization)) {
+                Some(&number) => number,
+                None => {
+                    let number = writer.organization(&merge.organization(source, attrs.organization)?);
+                    numbers.insert((source, attrs.organization), number);
+                    number
+                }
+            };
+            attrs.organization = number;
+            writer.row(&key, &attrs)?;
+        }
+        rows += 1;
+    }
+    writer.finish_rows()?;
+    Ok(rows)
 }

@@ -52,6 +52,8 @@ pub(crate) enum CtCommand {
     Show(ShowArgs),
     /// What the index holds and what it costs
     Stats(StatsArgs),
+    /// Merge the segments of each month into fewer
+    Compact(CompactArgs),
     /// Prove every checksum, order and count of the index
     Verify(VerifyArgs),
     /// Tell what a file is: a file of the index, or one to import
@@ -206,6 +208,16 @@ pub(crate) struct StatsArgs {
     pub(crate) data: DataArgs,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompactArgs {
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+    #[command(flatten)]
+    pub(crate) suffixes: SuffixArgs,
 }
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::key::KeyRange;
-use crate::record::CertRecord;
+use crate::record::{CertRecord, Position};
 use crate::segment::block::{BlockAt, BlockKind};
 use crate::segment::certificates::{BLOCK_RECORDS, CertificatesBlock};
 use crate::segment::file::{BlockCache, Blocks};
@@ -261,6 +261,34 @@ impl Segment {
             Ok(())
         })?;
         Ok(ordinals)
+    }
+
+    /// Positions of all records that have any, sorted by seq.
+    pub(crate) fn all_positions(&self) -> Result<Vec<(u64, Vec<Position>)>> {
+        let index = &self.tables.journal.index;
+        let mut positions = Vec::new();
+        for number in 0..index.block_count() {
+            let Some(at) = index.at(&self.blocks, number)? else {
+                break;
+            };
+            let decode = journal::JournalBlock::decode;
+            let block = self.blocks.file.block(BlockKind::Journal, at, decode)?;
+            let held = block.rows.into_iter().filter(|row| !row.positions.is_empty());
+            positions.extend(held.map(|row| (row.seq, row.positions)));
+        }
+        Ok(positions)
+    }
+
+    /// One block of certificates, past the cache; `None` behind the last.
+    pub(crate) fn certificates_block(&self, number: u64) -> Result<Option<CertificatesBlock>> {
+        let Some(at) = self.tables.certificates.index.at(&self.blocks, number)? else {
+            return Ok(None);
+        };
+        let decode = CertificatesBlock::decode;
+        self.blocks
+            .file
+            .block(BlockKind::Certificates, at, decode)
+            .map(Some)
     }
 
     fn all_ordinals(&self) -> Result<Vec<u32>> {

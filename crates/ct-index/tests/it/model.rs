@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use tamis_ct_index::Snapshot;
+use tamis_ct_index::compact::Policy;
 
 use crate::world::{Model, Seen, assert_whole, batch, open, options, pairs};
 
@@ -10,6 +11,7 @@ enum Step {
     Append(Vec<Seen>),
     Commit,
     Flush,
+    Compact,
     Reopen,
 }
 
@@ -29,7 +31,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         5 => proptest::collection::vec(seen(), 1..12).prop_map(Step::Append),
         2 => Just(Step::Commit),
-        1 => Just(Step::Flush),
+        2 => Just(Step::Flush),
+        1 => Just(Step::Compact),
         1 => Just(Step::Reopen),
     ]
 }
@@ -59,6 +62,9 @@ proptest! {
                 }
                 Step::Commit => index.commit().unwrap(),
                 Step::Flush => index.flush().unwrap(),
+                Step::Compact => {
+                    index.compact(&Policy::everything()).unwrap();
+                }
                 Step::Reopen => {
                     index.commit().unwrap();
                     drop(index);

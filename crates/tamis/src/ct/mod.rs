@@ -1,6 +1,7 @@
 //! `tamis ct …`: one file a command, and what they share.
 
 mod certificate;
+mod compact;
 mod files;
 mod import;
 mod inspect;
@@ -31,6 +32,7 @@ pub(crate) fn run(command: CtCommand) -> anyhow::Result<Outcome> {
         CtCommand::Search(args) => search::run(&args),
         CtCommand::Show(args) => show::run(&args),
         CtCommand::Stats(args) => stats::run(&args),
+        CtCommand::Compact(args) => compact::run(&args),
         CtCommand::Verify(args) => verify::run(&args),
         CtCommand::Inspect(args) => inspect::run(&args),
     }

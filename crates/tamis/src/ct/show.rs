@@ -65,7 +65,12 @@ fn find(snapshot: &Snapshot, what: &str) -> Result<Vec<CertRecord>> {
     }
     if let Some(serial) = parse_serial(what) {
         let others = snapshot.by_serial(canonical_serial(&serial))?;
-        found.extend(others.into_iter().filter(|other| !found.iter().any(|known| known.same_issuance(other))).collect::<Vec<_>>());
+        found.extend(
+            others
+                .into_iter()
+                .filter(|other| !found.iter().any(|known| known.same_issuance(other)))
+                .collect::<Vec<_>>(),
+        );
     }
     if found.is_empty()
         && what.len() == 16
