@@ -1,6 +1,7 @@
 //! `tamis ct stats`: what the index holds and what it costs.
 
 use serde_json::{Map, Value, json};
+use tamis_ct_index::stats::Stats;
 use tamis_ct_log::Deviation;
 
 use crate::Outcome;
@@ -53,8 +54,17 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
         })
         .collect();
     facts.insert("deviations".to_owned(), Value::Object(deviations));
-    let logs = stats.logs.iter().map(|log| {
-        if args.format.format == Format::Table {
+    facts.insert("logs".to_owned(), logs(&stats, args.format.format));
+    facts.insert("regions".to_owned(), regions(&stats, args.format.format));
+    facts.insert("faults".to_owned(), json!(stats.faults));
+    document(args.format.format, &facts)?;
+    Ok(Outcome::Success)
+}
+
+/// Logs and which of their leaves were read.
+fn logs(stats: &Stats, format: Format) -> Value {
+    let told = stats.logs.iter().map(|log| {
+        if format == Format::Table {
             let ranges: Vec<String> = log
                 .ranges
                 .iter()
@@ -64,9 +74,13 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
         }
         json!({ "number": log.number, "name": log.name, "ranges": log.ranges })
     });
-    facts.insert("logs".to_owned(), Value::Array(logs.collect()));
-    let regions = stats.regions.iter().map(|region| {
-        if args.format.format == Format::Table {
+    Value::Array(told.collect())
+}
+
+/// What each region of the segments costs.
+fn regions(stats: &Stats, format: Format) -> Value {
+    let told = stats.regions.iter().map(|region| {
+        if format == Format::Table {
             return json!(format!(
                 "{:16} {:>12} rows {:>14} bytes",
                 region.region, region.rows, region.bytes
@@ -74,8 +88,5 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
         }
         json!({ "region": region.region, "rows": region.rows, "bytes": region.bytes })
     });
-    facts.insert("regions".to_owned(), Value::Array(regions.collect()));
-    facts.insert("faults".to_owned(), json!(stats.faults));
-    document(args.format.format, &facts)?;
-    Ok(Outcome::Success)
+    Value::Array(told.collect())
 }
