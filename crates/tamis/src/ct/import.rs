@@ -44,9 +44,7 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Outcome> {
         ..Options::default()
     };
     let index = Index::open(&args.data.data, options).context("open the index")?;
-    for fault in index.snapshot().faults() {
-        talk!("warning: {fault}");
-    }
+    crate::ct::warn_of_faults(&index.snapshot());
     let bar = progress(files.iter().map(|file| file.bytes).sum());
     let mut summary = Summary::default();
     for error in errors {

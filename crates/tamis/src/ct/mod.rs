@@ -15,6 +15,7 @@ mod stats;
 mod summary;
 mod verify;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Context;
@@ -23,6 +24,9 @@ use tamis_hostname::{Identifier, PublicSuffixes};
 
 use crate::Outcome;
 use crate::cli::{CtCommand, SuffixArgs};
+
+/// Faults told in one go; a damaged segment can have thousands.
+const FAULTS_TOLD_MAX: usize = 20;
 
 pub(crate) fn run(command: CtCommand) -> anyhow::Result<Outcome> {
     match command {
@@ -41,10 +45,30 @@ pub(crate) fn run(command: CtCommand) -> anyhow::Result<Outcome> {
 /// A picture of the index for reading; damage found on opening is told at once.
 fn open_snapshot(data: &Path) -> anyhow::Result<Snapshot> {
     let snapshot = Snapshot::open(data, &Options::default()).context("open the index")?;
-    for fault in snapshot.faults() {
-        talk!("warning: {fault}");
-    }
+    warn_of_faults(&snapshot);
     Ok(snapshot)
+}
+
+/// Tells the damage found on opening.
+fn warn_of_faults(snapshot: &Snapshot) {
+    tell_faults("warning: ", snapshot.faults());
+}
+
+/// Tells faults, each once and not more than anybody reads.
+fn tell_faults<'f>(before: &str, faults: impl IntoIterator<Item = &'f tamis_ct_index::Error>) {
+    let mut told = BTreeSet::new();
+    for fault in faults {
+        let fault = fault.to_string();
+        if told.contains(&fault) {
+            continue;
+        }
+        if told.len() == FAULTS_TOLD_MAX {
+            talk!("{before}there is more damage; `tamis ct verify` lists all of it");
+            return;
+        }
+        talk!("{before}{fault}");
+        told.insert(fault);
+    }
 }
 
 /// The public suffix list to use: shipped, or the one that was named.
@@ -74,9 +98,7 @@ fn host_of(text: &str) -> anyhow::Result<String> {
 
 /// Damage met while answering or on opening: where it took rows the command failed.
 fn report_faults(snapshot: &Snapshot, met: &[tamis_ct_index::Error]) -> anyhow::Result<()> {
-    for fault in met {
-        talk!("{fault}");
-    }
+    tell_faults("", met);
     anyhow::ensure!(
         met.is_empty() && !snapshot.rows_lost(),
         "the answer is incomplete: what the damaged files held is missing"
