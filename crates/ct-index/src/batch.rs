@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::key::Identifier;
 use crate::record::{NAMES_MAX, NameBits, Observation, put_names, put_observation};
 
@@ -27,10 +29,12 @@ pub struct Batch {
     pub(crate) ends: Vec<u32>,
     pub(crate) issuers: Vec<Box<str>>,
     pub(crate) covers: Vec<LogRange>,
-    issuer_numbers: HashMap<Box<str>, u32>,
-    key: Vec<u8>,
+    /// By XXH3 of the text.
+    issuer_numbers: HashMap<u64, u32>,
 }
 
+/// Encoded size of a usual observation.
+const OBSERVATION_BYTES: usize = 256;
 /// A batch is closed when it holds this many bytes; offsets stay below 32 bits.
 pub const BATCH_BYTES_MAX: usize = 64 << 20;
 
@@ -38,6 +42,15 @@ impl Batch {
     /// An empty batch.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty batch with room for so many usual observations.
+    pub fn with_capacity(observations: usize) -> Self {
+        Self {
+            bytes: Vec::with_capacity(observations * OBSERVATION_BYTES),
+            ends: Vec::with_capacity(observations),
+            ..Self::default()
+        }
     }
 
     /// Number of observations.
@@ -64,7 +77,7 @@ impl Batch {
     ) {
         let issuer = self.issuer_number(seen.issuer);
         put_observation(&mut self.bytes, seen, issuer, common_names, false);
-        put_names(&mut self.bytes, names.len().min(NAMES_MAX), names, &mut self.key);
+        put_names(&mut self.bytes, names.len().min(NAMES_MAX), names);
         self.ends.push(self.bytes.len() as u32);
     }
 
@@ -75,12 +88,20 @@ impl Batch {
 
     fn issuer_number(&mut self, issuer: &str) -> u32 {
         let issuer = crate::record::cut(issuer);
-        if let Some(&number) = self.issuer_numbers.get(issuer) {
-            return number;
+        let hash = xxh3_64(issuer.as_bytes());
+        if let Some(&number) = self.issuer_numbers.get(&hash) {
+            // A colliding issuer only loses the quick way.
+            if self
+                .issuers
+                .get(number as usize)
+                .is_some_and(|known| **known == *issuer)
+            {
+                return number;
+            }
         }
         let number = self.issuers.len() as u32;
         self.issuers.push(issuer.into());
-        self.issuer_numbers.insert(issuer.into(), number);
+        self.issuer_numbers.insert(hash, number);
         number
     }
 }

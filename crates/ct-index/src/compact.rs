@@ -20,6 +20,7 @@ use crate::merge::{Merge, write_rows};
 use crate::record::{CertRecord, Position};
 use crate::row::RowCursor;
 use crate::segment::certificates::CertificatesBlock;
+use crate::segment::writer::Content;
 use crate::segment::{BlockCache, Segment, SegmentCursor, SegmentWriter};
 use crate::view::Shared;
 use crate::{Error, Result};
@@ -157,7 +158,7 @@ impl Compactor<'_> {
             .filter(|segment| chosen.contains(&segment.id))
             .cloned()
             .collect();
-        if inputs.len() != chosen.len() || inputs.iter().any(|input| input.salvaged) {
+        if inputs.len() != chosen.len() || inputs.iter().any(|input| input.is_salvaged()) {
             let what = "a segment to merge is damaged; nothing is merged, so that nothing is lost";
             return Err(Error::corrupt(self.dir, 0, what));
         }
@@ -209,7 +210,7 @@ impl Compactor<'_> {
             records: 0,
         };
         let path = entry.path(self.dir);
-        let mut writer = SegmentWriter::create(&path, id, self.suffixes.clone())?;
+        let mut writer = SegmentWriter::create(&path, id, Content::Merged, self.suffixes.clone())?;
         let everything = KeyRange {
             start: Vec::new(),
             end: vec![u8::MAX],
@@ -283,7 +284,7 @@ fn write_records(inputs: &[Arc<Segment>], writer: &mut SegmentWriter) -> Result<
             }
             advance(&mut streams, next)?;
         }
-        writer.record(&mut record)?;
+        record.with_view(|view| writer.record(view))?;
         written += 1;
     }
     Ok(written)

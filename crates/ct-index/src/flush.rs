@@ -14,9 +14,13 @@ use crate::key::KeyRange;
 use crate::manifest::{Manifest, SegmentEntry};
 use crate::memtable::{Memtable, Run};
 use crate::merge::{Merge, write_rows};
-use crate::record::{CertRecord, WireRecord};
+use crate::record::{
+    Fingerprint, NameBits, Position, RecordView, WireRecord, settle_fingerprints, settle_positions,
+    sort_names,
+};
 use crate::recover::wal_path;
 use crate::row::RowCursor;
+use crate::segment::writer::Content;
 use crate::segment::{BlockCache, Segment, SegmentWriter};
 use crate::view::{Shared, View};
 use crate::{Error, Result};
@@ -174,7 +178,7 @@ impl Flusher {
             records: 0,
         };
         let path = entry.path(&self.dir);
-        let mut writer = SegmentWriter::create(&path, id, self.suffixes.clone())?;
+        let mut writer = SegmentWriter::create(&path, id, Content::Flushed, self.suffixes.clone())?;
         let everything = KeyRange {
             start: Vec::new(),
             end: vec![u8::MAX],
@@ -221,19 +225,94 @@ pub(crate) fn month_of(seconds: i64) -> String {
 
 /// Records by issuance, copies folded into what they copy.
 fn write_records(runs: &[Arc<Run>], writer: &mut SegmentWriter) -> Result<u64> {
-    let mut all: Vec<(WireRecord<'_>, u64, u32)> = runs.iter().flat_map(|run| run.wire_records()).collect();
-    all.sort_unstable_by(|a, b| (a.0.issuance, a.0.serial, a.1).cmp(&(b.0.issuance, b.0.serial, b.1)));
+    // Places are sorted, not records: those are ten times larger.
+    let mut places: Vec<(u64, u32, u32)> = Vec::new();
+    for (run, number) in runs.iter().zip(0..) {
+        places.extend(
+            run.issuances()
+                .zip(0..)
+                .map(|(issuance, record)| (issuance, number, record)),
+        );
+    }
+    places.sort_unstable();
     let mut written = 0;
-    let mut rest = all.into_iter().peekable();
-    while let Some((wire, seq, issuer)) = rest.next() {
-        let mut record: CertRecord = wire.to_record(seq, issuer);
-        while let Some((copy, seq, issuer)) =
-            rest.next_if(|(next, ..)| next.issuance == wire.issuance && next.serial == wire.serial)
-        {
-            record.fold(copy.to_record(seq, issuer));
+    let mut group = Group::default();
+    for same_issuance in places.chunk_by(|a, b| a.0 == b.0) {
+        let parts = same_issuance
+            .iter()
+            .filter_map(|&(_, run, record)| runs.get(run as usize)?.wire_record(record as usize));
+        group.parts.clear();
+        group.parts.extend(parts);
+        // One serial unless hashes collide.
+        group
+            .parts
+            .sort_by(|a, b| (a.0.serial, a.1).cmp(&(b.0.serial, b.1)));
+        let mut rest = std::mem::take(&mut group.parts);
+        for same in rest.chunk_by(|a, b| a.0.serial == b.0.serial) {
+            group.fold(same, writer)?;
+            written += 1;
         }
-        writer.record(&mut record)?;
-        written += 1;
+        rest.clear();
+        group.parts = rest;
     }
     Ok(written)
+}
+
+/// Buffers for folding the parts of one record, kept from record to record.
+#[derive(Default)]
+struct Group<'r> {
+    /// Parts with their seq and issuer.
+    parts: Vec<(WireRecord<'r>, u64, u32)>,
+    fingerprints: Vec<Fingerprint>,
+    positions: Vec<Position>,
+    names: Vec<(&'r [u8], NameBits)>,
+    common_names: Vec<&'r str>,
+}
+
+impl<'r> Group<'r> {
+    /// Writes the record that `parts` (of one issuance, by seq) make.
+    fn fold(&mut self, parts: &[(WireRecord<'r>, u64, u32)], writer: &mut SegmentWriter) -> Result<()> {
+        // The oldest part that is no copy tells everything that parts share.
+        let whole = parts.iter().find(|(wire, ..)| !wire.copy).or(parts.first());
+        let Some((wire, _, issuer)) = whole else {
+            return Ok(());
+        };
+        let Self {
+            fingerprints,
+            positions,
+            names,
+            common_names,
+            ..
+        } = self;
+        fingerprints.clear();
+        positions.clear();
+        names.clear();
+        common_names.clear();
+        for (part, ..) in parts {
+            fingerprints.extend(part.fingerprints());
+            positions.extend(part.positions());
+        }
+        settle_fingerprints(fingerprints);
+        settle_positions(positions);
+        names.extend(wire.names());
+        sort_names(names);
+        common_names.extend(wire.common_names());
+        writer.record(&RecordView {
+            issuance: wire.issuance,
+            seq: parts.iter().map(|part| part.1).min().unwrap_or(0),
+            copy: wire.copy,
+            serial: wire.serial,
+            fingerprints,
+            positions,
+            first_seen: parts.iter().map(|part| part.0.first_seen).min().unwrap_or(0),
+            not_before: wire.not_before,
+            not_after: wire.not_after,
+            issuer: *issuer,
+            organization: wire.organization(),
+            common_names,
+            names_total: parts.iter().map(|part| part.0.names_total).max().unwrap_or(0),
+            deviations: parts.iter().fold(0, |all, part| all | part.0.deviations),
+            names,
+        })
+    }
 }

@@ -9,8 +9,9 @@
 //! about 150 bytes each.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::record::{CertRecord, FINGERPRINTS_MAX, Fingerprint, POSITIONS_MAX, Position, WireRecord};
 
@@ -19,14 +20,37 @@ const ISSUANCES_MAX: usize = 500_000;
 /// Issuances remembered because a copy of them was looked up.
 const LOOKED_UP_MAX: usize = 100_000;
 
-/// Identity for the maps: records fold only where the serials agree too.
+/// Identity for the maps: records fold only where the serials agree too. The serial's hash is seeded,
+/// so nobody can choose certificates that meet in one bucket.
 type Identity = (u64, u64);
+type Map = HashMap<Identity, Known, BuildHasherDefault<IdentityHasher>>;
+
+/// Both halves of an identity are hashes already.
+#[derive(Default)]
+struct IdentityHasher(u64);
+
+impl Hasher for IdentityHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 ^= xxh3_64(bytes);
+    }
+
+    fn write_u64(&mut self, half: u64) {
+        self.0 = self.0.rotate_left(29) ^ half;
+    }
+}
 
 /// What is known of one issuance.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
     first_seen: i64,
-    fingerprints: Vec<u64>,
+    /// The usual two, a precertificate and a certificate.
+    fingerprints: [u64; 2],
+    fingerprints_count: u8,
+    further: Vec<u64>,
     positions: [(u64, u64); POSITIONS_MAX],
     positions_count: u8,
 }
@@ -65,7 +89,9 @@ impl Known {
             first_seen: record.first_seen,
             ..Self::default()
         };
-        known.fingerprints.extend(record.fingerprints.iter().map(short));
+        for fingerprint in &record.fingerprints {
+            known.fingerprint(short(fingerprint));
+        }
         for position in &record.positions {
             known.position(position);
         }
@@ -80,9 +106,7 @@ impl Known {
         };
         self.first_seen = self.first_seen.min(wire.first_seen);
         for fingerprint in wire.fingerprints() {
-            let short = short(&fingerprint);
-            if self.fingerprints.len() < FINGERPRINTS_MAX && !self.fingerprints.contains(&short) {
-                self.fingerprints.push(short);
+            if self.fingerprint(short(&fingerprint)) {
                 novelty.fingerprints.push(fingerprint);
             }
         }
@@ -90,6 +114,25 @@ impl Known {
             .positions
             .extend(wire.positions().filter(|position| self.position(position)));
         novelty
+    }
+
+    /// Notes a fingerprint; true when it was not known.
+    fn fingerprint(&mut self, short: u64) -> bool {
+        let count = usize::from(self.fingerprints_count);
+        let held = self.fingerprints.get(..count).unwrap_or_default();
+        if held.contains(&short) || self.further.contains(&short) {
+            return false;
+        }
+        if let Some(free) = self.fingerprints.get_mut(count) {
+            *free = short;
+            self.fingerprints_count += 1;
+            return true;
+        }
+        let room = self.further.len() + self.fingerprints.len() < FINGERPRINTS_MAX;
+        if room {
+            self.further.push(short);
+        }
+        room
     }
 
     /// Notes a position; true when it is among the first ones and was not known.
@@ -118,11 +161,22 @@ impl Known {
     }
 }
 
+/// A number that differs from process to process.
+#[derive(Debug)]
+struct Seed(u64);
+
+impl Default for Seed {
+    fn default() -> Self {
+        Self(RandomState::new().hash_one(0u8))
+    }
+}
+
 /// Remembers issuances by the write-ahead log file that holds them.
 #[derive(Debug, Default)]
 pub(crate) struct KnownIssuances {
-    generations: VecDeque<(u64, HashMap<Identity, Known>)>,
-    looked_up: HashMap<Identity, Known>,
+    generations: VecDeque<(u64, Map)>,
+    looked_up: Map,
+    seed: Seed,
 }
 
 /// What the writer does with a record.
@@ -137,7 +191,10 @@ pub(crate) enum Verdict {
 impl KnownIssuances {
     /// Starts the map of a new write-ahead log file; maps of files before `first_wal` may go.
     pub(crate) fn rotate(&mut self, wal: u64, first_wal: u64) {
-        self.generations.push_back((wal, HashMap::new()));
+        // As large as the one before will do: growing means moving every entry.
+        let room = self.generations.back().map_or(0, |(_, map)| map.len());
+        let map = Map::with_capacity_and_hasher(room, BuildHasherDefault::default());
+        self.generations.push_back((wal, map));
         let mut held: usize = self.generations.iter().map(|(_, map)| map.len()).sum();
         while held > ISSUANCES_MAX && self.generations.front().is_some_and(|(wal, _)| *wal < first_wal) {
             held -= self.generations.pop_front().map_or(0, |(_, map)| map.len());
@@ -150,7 +207,7 @@ impl KnownIssuances {
         wire: &WireRecord<'_>,
         look_up: impl FnOnce() -> crate::Result<Option<CertRecord>>,
     ) -> crate::Result<Verdict> {
-        let identity = (wire.issuance, xxh3_64(wire.serial));
+        let identity = (wire.issuance, xxh3_64_with_seed(wire.serial, self.seed.0));
         for (_, map) in self.generations.iter_mut().rev() {
             if let Some(known) = map.get_mut(&identity) {
                 return Ok(Verdict::Copy(known.absorb(wire)));

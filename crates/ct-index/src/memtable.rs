@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use crate::coding::Reader;
+use crate::coding::{Malformed, Reader};
 use crate::key::KeyRange;
 use crate::record::{CertRecord, WireRecord};
 use crate::row::{RowAttrs, RowCursor};
@@ -19,6 +19,7 @@ const RUNS_PER_TIER: usize = 8;
 #[derive(Debug, Clone, Copy)]
 struct RunRecord {
     attrs: RowAttrs,
+    arena: u32,
     offset: u32,
 }
 
@@ -26,16 +27,27 @@ struct RunRecord {
 #[derive(Debug, Clone, Copy)]
 struct RowRef {
     prefix: u64,
+    arena: u32,
     key: u32,
     record: u32,
     key_bytes: u16,
     bits: u8,
 }
 
+/// Where the bytes of a run come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Encoded by this process.
+    Here,
+    /// Read back from a file; everything is checked.
+    Disk,
+}
+
 /// An immutable sorted run over records in their wire form.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
-    bytes: Vec<u8>,
+    /// Commits in wire form; merged runs share them instead of copying.
+    arenas: Vec<Arc<Vec<u8>>>,
     records: Vec<RunRecord>,
     rows: Vec<RowRef>,
 }
@@ -47,23 +59,30 @@ impl Run {
         bytes: Vec<u8>,
         start: usize,
         first_seq: u64,
+        origin: Origin,
         issuer_of: impl Fn(u64) -> u32,
-    ) -> Result<Self, crate::coding::Malformed> {
+    ) -> Result<Self, Malformed> {
         let mut run = Self::default();
         let base = bytes.as_ptr() as usize;
         let mut reader = Reader::new(bytes.get(start..).unwrap_or(&[]));
         let mut seq = first_seq;
         while !reader.is_empty() {
             let offset = (bytes.len() - reader.remaining()) as u32;
-            let record = WireRecord::read(&mut reader)?;
+            let record = match origin {
+                Origin::Here => WireRecord::read_unchecked(&mut reader)?,
+                Origin::Disk => WireRecord::read(&mut reader)?,
+            };
             let number = run.records.len() as u32;
+            let attrs = attrs_of(&record, seq, issuer_of(record.issuer), number);
             run.records.push(RunRecord {
-                attrs: attrs_of(&record, seq, issuer_of(record.issuer), number),
+                attrs,
+                arena: 0,
                 offset,
             });
             for (key, bits) in record.names() {
                 run.rows.push(RowRef {
                     prefix: prefix_of(key),
+                    arena: 0,
                     key: (key.as_ptr() as usize - base) as u32,
                     record: number,
                     key_bytes: key.len() as u16,
@@ -72,34 +91,34 @@ impl Run {
             }
             seq += 1;
         }
-        run.bytes = bytes;
+        run.arenas.push(Arc::new(bytes));
         run.sort();
         Ok(run)
     }
 
-    /// One run of several; the inputs stay for their readers.
+    /// One run of several; the inputs stay for their readers and share their bytes.
     pub(crate) fn merge(runs: &[Arc<Self>]) -> Self {
         let mut merged = Self::default();
         merged
-            .bytes
-            .reserve_exact(runs.iter().map(|run| run.bytes.len()).sum());
-        merged
             .rows
             .reserve_exact(runs.iter().map(|run| run.rows.len()).sum());
+        merged
+            .records
+            .reserve_exact(runs.iter().map(|run| run.records.len()).sum());
         for run in runs {
-            let byte_base = merged.bytes.len() as u32;
+            let arena_base = merged.arenas.len() as u32;
             let record_base = merged.records.len() as u32;
-            merged.bytes.extend_from_slice(&run.bytes);
+            merged.arenas.extend(run.arenas.iter().cloned());
             merged.records.extend(run.records.iter().map(|record| {
                 let mut moved = *record;
-                moved.offset += byte_base;
+                moved.arena += arena_base;
                 if moved.attrs.organization != 0 {
                     moved.attrs.organization += record_base;
                 }
                 moved
             }));
             merged.rows.extend(run.rows.iter().map(|row| RowRef {
-                key: row.key + byte_base,
+                arena: row.arena + arena_base,
                 record: row.record + record_base,
                 ..*row
             }));
@@ -110,8 +129,11 @@ impl Run {
 
     /// A stable merge sort: it finds the sorted stretches of merged runs by itself.
     fn sort(&mut self) {
-        let Self { bytes, records, rows } = self;
-        let key_of = |row: &RowRef| key_at(bytes, row);
+        let Self {
+            arenas,
+            records,
+            rows,
+        } = self;
         let issuance_of = |row: &RowRef| {
             records
                 .get(row.record as usize)
@@ -120,7 +142,7 @@ impl Run {
         rows.sort_by(|a, b| {
             a.prefix
                 .cmp(&b.prefix)
-                .then_with(|| key_of(a).cmp(key_of(b)))
+                .then_with(|| key_at(arenas, a).cmp(key_at(arenas, b)))
                 .then_with(|| issuance_of(a).cmp(&issuance_of(b)))
         });
     }
@@ -135,19 +157,30 @@ impl Run {
 
     /// Bytes held in memory, about.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes.len() + self.records.len() * size_of::<RunRecord>() + self.rows.len() * size_of::<RowRef>()
+        self.arenas.iter().map(|arena| arena.len()).sum::<usize>()
+            + self.records.len() * size_of::<RunRecord>()
+            + self.rows.len() * size_of::<RowRef>()
     }
 
     /// Every record with its number in the dictionary and its seq, in order of arrival.
     pub(crate) fn wire_records(&self) -> impl Iterator<Item = (WireRecord<'_>, u64, u32)> {
-        self.records.iter().filter_map(|record| {
-            let wire = self.wire_at(record.offset)?;
-            Some((wire, record.attrs.seq, record.attrs.issuer))
-        })
+        (0..self.records.len()).filter_map(|number| self.wire_record(number))
     }
 
-    fn wire_at(&self, offset: u32) -> Option<WireRecord<'_>> {
-        WireRecord::read(&mut Reader::new(self.bytes.get(offset as usize..)?)).ok()
+    /// One record by its place in the order of arrival.
+    pub(crate) fn wire_record(&self, number: usize) -> Option<(WireRecord<'_>, u64, u32)> {
+        let record = self.records.get(number)?;
+        Some((self.wire_at(record)?, record.attrs.seq, record.attrs.issuer))
+    }
+
+    /// Issuances in the order of arrival.
+    pub(crate) fn issuances(&self) -> impl Iterator<Item = u64> + '_ {
+        self.records.iter().map(|record| record.attrs.issuance)
+    }
+
+    fn wire_at(&self, record: &RunRecord) -> Option<WireRecord<'_>> {
+        let arena = self.arenas.get(record.arena as usize)?;
+        WireRecord::read_unchecked(&mut Reader::new(arena.get(record.offset as usize..)?)).ok()
     }
 
     /// The records that `wanted` accepts by their fixed part and wire form.
@@ -165,7 +198,7 @@ impl Run {
             .filter(|record| record.attrs.issuance == issuance)
             .filter_map(|record| {
                 Some(
-                    self.wire_at(record.offset)?
+                    self.wire_at(record)?
                         .to_record(record.attrs.seq, record.attrs.issuer),
                 )
             })
@@ -175,12 +208,12 @@ impl Run {
     /// A cursor over the rows of a key range that lie behind `after` (key and issuance), if given.
     pub(crate) fn cursor(self: &Arc<Self>, range: &KeyRange, after: Option<(&[u8], u64)>) -> RunCursor {
         let start = self.rows.partition_point(|row| {
-            let key = key_at(&self.bytes, row);
+            let key = key_at(&self.arenas, row);
             key < range.start.as_slice() || after.is_some_and(|after| (key, self.issuance_of(row)) <= after)
         });
         let end = self
             .rows
-            .partition_point(|row| key_at(&self.bytes, row) < range.end.as_slice());
+            .partition_point(|row| key_at(&self.arenas, row) < range.end.as_slice());
         let mut cursor = RunCursor {
             run: Arc::clone(self),
             at: start,
@@ -206,19 +239,16 @@ fn attrs_of(record: &WireRecord<'_>, seq: u64, issuer: u32, number: u32) -> RowA
         not_before: record.not_before,
         not_after: record.not_after,
         issuer,
-        organization: if record.organization.is_empty() {
-            0
-        } else {
-            number + 1
-        },
+        organization: if !record.has_organization() { 0 } else { number + 1 },
         bits: 0,
     }
 }
 
-fn key_at<'a>(bytes: &'a [u8], row: &RowRef) -> &'a [u8] {
+fn key_at<'a>(arenas: &'a [Arc<Vec<u8>>], row: &RowRef) -> &'a [u8] {
     let start = row.key as usize;
-    bytes
-        .get(start..start + usize::from(row.key_bytes))
+    let arena = arenas.get(row.arena as usize);
+    arena
+        .and_then(|arena| arena.get(start..start + usize::from(row.key_bytes)))
         .unwrap_or(&[])
 }
 
@@ -257,7 +287,7 @@ impl RunCursor {
 impl RowCursor for RunCursor {
     fn row(&self) -> Option<(&[u8], &RowAttrs)> {
         let row = self.run.rows.get(self.at)?;
-        Some((key_at(&self.run.bytes, row), self.attrs.as_ref()?))
+        Some((key_at(&self.run.arenas, row), self.attrs.as_ref()?))
     }
 
     fn advance(&mut self) -> crate::Result<()> {
@@ -268,8 +298,10 @@ impl RowCursor for RunCursor {
 
     fn organization(&self, number: u32) -> crate::Result<String> {
         let record = self.run.records.get((number as usize).wrapping_sub(1));
-        let wire = record.and_then(|record| self.run.wire_at(record.offset));
-        Ok(wire.map(|wire| wire.organization.to_owned()).unwrap_or_default())
+        let wire = record.and_then(|record| self.run.wire_at(record));
+        Ok(wire
+            .map(|wire| wire.organization().to_owned())
+            .unwrap_or_default())
     }
 }
 
@@ -295,7 +327,7 @@ impl Memtable {
             };
             let largest = candidates.iter().map(|run| run.memory_bytes()).max().unwrap_or(0);
             let total: usize = candidates.iter().map(|run| run.memory_bytes()).sum();
-            if largest * 2 > total || total > u32::MAX as usize / 2 {
+            if largest * 2 > total {
                 return;
             }
             let merged = Run::merge(candidates);

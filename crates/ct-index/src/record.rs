@@ -160,14 +160,72 @@ impl CertRecord {
 
     /// Sorts and bounds what folding united.
     fn settle(&mut self) {
-        self.fingerprints.sort_unstable();
-        self.fingerprints.dedup();
-        self.fingerprints.truncate(FINGERPRINTS_MAX);
-        self.positions
-            .sort_unstable_by_key(|position| (position.timestamp_ms, position.log, position.index));
-        self.positions
-            .dedup_by_key(|position| (position.log, position.index));
-        self.positions.truncate(POSITIONS_MAX);
+        settle_fingerprints(&mut self.fingerprints);
+        settle_positions(&mut self.positions);
+    }
+}
+
+/// Sorts united fingerprints and keeps as many as a record holds.
+pub(crate) fn settle_fingerprints(fingerprints: &mut Vec<Fingerprint>) {
+    fingerprints.sort_unstable();
+    fingerprints.dedup();
+    fingerprints.truncate(FINGERPRINTS_MAX);
+}
+
+/// Sorts united positions by time and keeps the first ones.
+pub(crate) fn settle_positions(positions: &mut Vec<Position>) {
+    positions.sort_unstable_by_key(|position| (position.timestamp_ms, position.log, position.index));
+    positions.dedup_by_key(|position| (position.log, position.index));
+    positions.truncate(POSITIONS_MAX);
+}
+
+/// A folded record, borrowed from wherever its parts lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordView<'a> {
+    pub(crate) issuance: u64,
+    pub(crate) seq: u64,
+    pub(crate) copy: bool,
+    pub(crate) serial: &'a [u8],
+    pub(crate) fingerprints: &'a [Fingerprint],
+    pub(crate) positions: &'a [Position],
+    pub(crate) first_seen: i64,
+    pub(crate) not_before: Option<i64>,
+    pub(crate) not_after: Option<i64>,
+    pub(crate) issuer: u32,
+    pub(crate) organization: &'a str,
+    pub(crate) common_names: &'a [&'a str],
+    pub(crate) names_total: u64,
+    pub(crate) deviations: u64,
+    /// Sorted by key.
+    pub(crate) names: &'a [(&'a [u8], NameBits)],
+}
+
+impl CertRecord {
+    /// Lends the record as a view.
+    pub(crate) fn with_view<T>(&self, visit: impl FnOnce(&RecordView<'_>) -> T) -> T {
+        let names: Vec<(&[u8], NameBits)> = self
+            .names
+            .iter()
+            .map(|(key, bits)| (key.as_slice(), *bits))
+            .collect();
+        let common_names: Vec<&str> = self.common_names.iter().map(String::as_str).collect();
+        visit(&RecordView {
+            issuance: self.issuance,
+            seq: self.seq,
+            copy: self.copy,
+            serial: &self.serial,
+            fingerprints: &self.fingerprints,
+            positions: &self.positions,
+            first_seen: self.first_seen,
+            not_before: self.not_before,
+            not_after: self.not_after,
+            issuer: self.issuer,
+            organization: &self.organization,
+            common_names: &common_names,
+            names_total: self.names_total,
+            deviations: self.deviations,
+            names: &names,
+        })
     }
 }
 
@@ -279,19 +337,30 @@ pub(crate) fn kind_of(code: u8) -> Decoded<CertificateKind> {
     }
 }
 
-/// Appends the names of a record, each key encoded once, where it will be read from.
+/// Appends the names of a record, each key encoded where it will be read from.
 pub(crate) fn put_names<'n>(
     out: &mut Vec<u8>,
     count: usize,
     names: impl Iterator<Item = (Identifier<'n>, NameBits)>,
-    key: &mut Vec<u8>,
 ) {
     put_varint(out, count as u64);
     for (identifier, bits) in names.take(count) {
-        key.clear();
-        identifier.encode_into(key);
         out.push(bits & (NAME_SELF | NAME_WILDCARD));
-        put_bytes(out, key);
+        let at = out.len();
+        // Nearly all keys are shorter than 128 bytes: their length takes this one byte.
+        out.push(0);
+        identifier.encode_into(out);
+        let length = out.len() - at - 1;
+        if length >= 0x80 {
+            out.insert(at + 1, (length >> 7) as u8);
+        }
+        if let Some(first) = out.get_mut(at) {
+            *first = if length < 0x80 {
+                length as u8
+            } else {
+                (length & 0x7f) as u8 | 0x80
+            };
+        }
     }
 }
 
@@ -306,7 +375,8 @@ pub(crate) struct WireRecord<'a> {
     /// Number in the table of issuers that travels with the batch.
     pub(crate) issuer: u64,
     pub(crate) serial: &'a [u8],
-    pub(crate) organization: &'a str,
+    /// UTF-8, checked when the record was first read.
+    organization: &'a [u8],
     pub(crate) names_total: u64,
     pub(crate) deviations: u64,
     pub(crate) names_count: usize,
@@ -324,6 +394,31 @@ impl<'a> WireRecord<'a> {
     /// Reads one record and moves `reader` behind it. Everything is checked here, so that the
     /// iterators below cannot fail.
     pub(crate) fn read(reader: &mut Reader<'a>) -> Decoded<Self> {
+        let record = Self::read_unchecked(reader)?;
+        record.check()?;
+        Ok(record)
+    }
+
+    /// Texts and keys of a record that came from outside this process.
+    fn check(&self) -> Decoded<()> {
+        let mut common_names = self.common_names;
+        for _ in 0..self.common_names_count {
+            common_names.text()?;
+        }
+        std::str::from_utf8(self.organization).map_err(|_| Malformed("text is not UTF-8"))?;
+        let mut names = self.names;
+        for _ in 0..self.names_count {
+            let (_, key) = read_name(&mut names)?;
+            if key.is_empty() || key.contains(&0) {
+                return Err(Malformed("a key that no identifier has"));
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Self::read`], for bytes that this process encoded or checked before: texts and keys are
+    /// not looked at again.
+    pub(crate) fn read_unchecked(reader: &mut Reader<'a>) -> Decoded<Self> {
         let issuance = reader.u64()?;
         let flags = reader.u8()?;
         if flags & !(FLAG_COPY | FLAG_NOT_BEFORE | FLAG_NOT_AFTER) != 0 {
@@ -352,11 +447,11 @@ impl<'a> WireRecord<'a> {
         for _ in 0..positions_count {
             read_position(reader)?;
         }
-        let organization = reader.text()?;
+        let organization = reader.bytes()?;
         let common_names_count = reader.bounded(COMMON_NAMES_MAX as u64, "too many common names")?;
         let common_names = *reader;
         for _ in 0..common_names_count {
-            reader.text()?;
+            reader.bytes()?;
         }
         let names_total = reader.varint()?;
         let deviations = reader.varint()?;
@@ -403,6 +498,14 @@ impl<'a> WireRecord<'a> {
         (0..self.positions_count).filter_map(move |_| read_position(&mut reader).ok())
     }
 
+    pub(crate) fn has_organization(&self) -> bool {
+        !self.organization.is_empty()
+    }
+
+    pub(crate) fn organization(&self) -> &'a str {
+        std::str::from_utf8(self.organization).unwrap_or_default()
+    }
+
     pub(crate) fn common_names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let mut reader = self.common_names;
         (0..self.common_names_count).filter_map(move |_| reader.text().ok())
@@ -411,7 +514,7 @@ impl<'a> WireRecord<'a> {
     /// Keys and bits, in the order of the certificate.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&'a [u8], NameBits)> + use<'a> {
         let mut reader = self.names;
-        (0..self.names_count).filter_map(move |_| read_name(&mut reader).ok())
+        (0..self.names_count).filter_map(move |_| read_name(&mut reader).ok().map(|(bits, key)| (key, bits)))
     }
 
     /// The owned record.
@@ -430,7 +533,7 @@ impl<'a> WireRecord<'a> {
             not_before: self.not_before,
             not_after: self.not_after,
             issuer,
-            organization: self.organization.to_owned(),
+            organization: self.organization().to_owned(),
             common_names: self.common_names().map(str::to_owned).collect(),
             names_total: self.names_total,
             deviations: self.deviations,
@@ -442,7 +545,7 @@ impl<'a> WireRecord<'a> {
 }
 
 /// Sorts names and unites the bits of equal keys.
-fn sort_names(names: &mut Vec<(Vec<u8>, NameBits)>) {
+pub(crate) fn sort_names<K: Ord>(names: &mut Vec<(K, NameBits)>) {
     names.sort_unstable();
     names.dedup_by(|later, earlier| {
         let same = later.0 == earlier.0;
@@ -462,11 +565,11 @@ fn read_position(reader: &mut Reader<'_>) -> Decoded<Position> {
     })
 }
 
-fn read_name<'a>(reader: &mut Reader<'a>) -> Decoded<(&'a [u8], NameBits)> {
+fn read_name<'a>(reader: &mut Reader<'a>) -> Decoded<(NameBits, &'a [u8])> {
     let bits = reader.u8()?;
     let key = reader.bytes()?;
-    if key.is_empty() || key.len() > crate::key::KEY_BYTES_MAX || key.contains(&0) {
+    if key.len() > crate::key::KEY_BYTES_MAX {
         return Err(Malformed("a key that no identifier has"));
     }
-    Ok((key, bits))
+    Ok((bits, key))
 }

@@ -127,7 +127,12 @@ impl Snapshot {
     ) -> Result<Vec<CertRecord>> {
         let mut found = Vec::new();
         for segment in self.view.segments.iter() {
-            found.extend(of_segment(segment)?);
+            let records = match of_segment(segment) {
+                // Damage to an index or a lookup: the records are found by looking at all of them.
+                Err(Error::Corrupt { .. }) if segment.repair()? => of_segment(segment)?,
+                records => records?,
+            };
+            found.extend(records);
         }
         for run in self.view.memtables.iter().flat_map(|memtable| &memtable.runs) {
             found.extend(of_run(run));

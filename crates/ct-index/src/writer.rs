@@ -16,7 +16,7 @@ use crate::commit::CommitHead;
 use crate::flush::FlushJob;
 use crate::index::Outcome;
 use crate::known::{KnownIssuances, Verdict};
-use crate::memtable::{Memtable, Run};
+use crate::memtable::{Memtable, Origin, Run};
 use crate::record::{CertificateKind, Fingerprint, WireRecord, put_copy};
 use crate::totals::Totals;
 use crate::view::View;
@@ -33,6 +33,8 @@ pub(crate) struct Writer {
     pub(crate) oldest_pending: Option<Instant>,
     pub(crate) next_seq: u64,
     pub(crate) jobs: Option<SyncSender<FlushJob>>,
+    /// Records of the batch at hand; kept so that its memory is.
+    pub(crate) records: Vec<u8>,
 }
 
 impl Writer {
@@ -44,13 +46,14 @@ impl Writer {
             ..CommitHead::default()
         };
         self.map_issuers(batch, &mut head)?;
-        let mut records = Vec::with_capacity(batch.bytes.len());
+        let mut records = std::mem::take(&mut self.records);
+        records.clear();
         let mut outcome = Outcome::default();
         let mut start = 0;
         for &end in &batch.ends {
             let bytes = batch.bytes.get(start..end as usize).unwrap_or(&[]);
             start = end as usize;
-            let Ok(wire) = WireRecord::read(&mut Reader::new(bytes)) else {
+            let Ok(wire) = WireRecord::read_unchecked(&mut Reader::new(bytes)) else {
                 continue;
             };
             match self
@@ -80,7 +83,9 @@ impl Writer {
                 }
             }
         }
-        self.log_frame(head, &records)?;
+        let logged = self.log_frame(head, &records);
+        self.records = records;
+        logged?;
         Ok(outcome)
     }
 
@@ -95,7 +100,7 @@ impl Writer {
         self.wal.append(&payload)?;
         let issuers = &head.issuers;
         let issuer_of = |number: u64| issuers.get(number as usize).copied().unwrap_or(u32::MAX);
-        let run = Run::build(payload, start, head.first_seq, issuer_of)
+        let run = Run::build(payload, start, head.first_seq, Origin::Here, issuer_of)
             .map_err(|malformed| Error::BadQuery(format!("a batch does not decode: {}", malformed.0)))?;
         self.next_seq += head.records;
         self.pending.push((run, head));

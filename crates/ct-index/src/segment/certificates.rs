@@ -12,8 +12,8 @@
 
 use crate::coding::{Decoded, Malformed, Reader, put_bytes, put_fixed, put_varint, put_zigzag, width_of};
 use crate::record::{
-    COMMON_NAMES_MAX, CertRecord, FINGERPRINTS_MAX, Fingerprint, NAMES_MAX, NameBits, SERIAL_BYTES_MAX,
-    kind_code, kind_of,
+    COMMON_NAMES_MAX, CertRecord, FINGERPRINTS_MAX, Fingerprint, NAMES_MAX, NameBits, RecordView,
+    SERIAL_BYTES_MAX, kind_code, kind_of,
 };
 use crate::segment::columns;
 use crate::segment::index::shared_prefix;
@@ -56,7 +56,7 @@ impl CertificatesBlockWriter {
     }
 
     /// Adds a record; records come sorted by issuance. `organization` is its number in the segment.
-    pub(crate) fn push(&mut self, record: &CertRecord, organization: u32) {
+    pub(crate) fn push(&mut self, record: &RecordView<'_>, organization: u32) {
         self.issuances.push(record.issuance);
         self.seqs.push(record.seq);
         let [
@@ -83,12 +83,12 @@ impl CertificatesBlockWriter {
         };
         flags.push(flag);
         put_varint(prints, record.fingerprints.len() as u64);
-        for fingerprint in &record.fingerprints {
+        for fingerprint in record.fingerprints {
             prints.push(kind_code(fingerprint.kind));
             self.fingerprints.extend_from_slice(&fingerprint.sha256);
         }
         put_varint(serials, record.serial.len() as u64);
-        self.serials.extend_from_slice(&record.serial);
+        self.serials.extend_from_slice(record.serial);
         let start = record.not_before.unwrap_or(self.time);
         put_zigzag(times, start.wrapping_sub(self.time));
         put_zigzag(times, record.not_after.unwrap_or(start).wrapping_sub(start));
@@ -104,22 +104,22 @@ impl CertificatesBlockWriter {
         self.push_names(record);
     }
 
-    fn push_names(&mut self, record: &CertRecord) {
+    fn push_names(&mut self, record: &RecordView<'_>) {
         let [.., names, suffixes, common_names, texts] = &mut self.streams;
         put_varint(names, record.names.len() as u64);
         let mut before: &[u8] = &[];
-        for (key, bits) in &record.names {
+        for &(key, bits) in record.names {
             let shared = shared_prefix(before, key);
             let suffix = key.get(shared..).unwrap_or(&[]);
-            names.push(*bits);
+            names.push(bits);
             put_varint(names, shared as u64);
             put_varint(names, suffix.len() as u64);
             suffixes.extend_from_slice(suffix);
             before = key;
         }
         put_varint(common_names, record.common_names.len() as u64);
-        for name in &record.common_names {
-            let code = name_code(name, &record.names, &mut self.key);
+        for name in record.common_names {
+            let code = name_code(name, record.names, &mut self.key);
             put_varint(common_names, code);
             if code == 0 {
                 put_bytes(texts, name.as_bytes());
@@ -151,13 +151,13 @@ impl CertificatesBlockWriter {
 }
 
 /// How a common name is told by the names: 0 when it is none of them.
-fn name_code(common_name: &str, names: &[(Vec<u8>, NameBits)], key: &mut Vec<u8>) -> u64 {
+fn name_code(common_name: &str, names: &[(&[u8], NameBits)], key: &mut Vec<u8>) -> u64 {
     let (host, wildcard) = common_name
         .strip_prefix("*.")
         .map_or((common_name, 0), |host| (host, 1));
     key.clear();
     tamis_hostname::reverse_into(host, key);
-    match names.binary_search_by(|(known, _)| known.as_slice().cmp(key)) {
+    match names.binary_search_by(|(known, _)| (*known).cmp(key.as_slice())) {
         Ok(number) if crate::key::space_of(key) == crate::key::KeySpace::Host => {
             1 + 2 * number as u64 + wildcard
         }
@@ -369,7 +369,7 @@ mod tests {
         ];
         let mut writer = CertificatesBlockWriter::default();
         for (number, record) in records.iter().enumerate() {
-            writer.push(record, number as u32);
+            record.with_view(|view| writer.push(view, number as u32));
         }
         let mut payload = Vec::new();
         writer.finish(&mut payload);

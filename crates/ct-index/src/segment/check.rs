@@ -50,7 +50,7 @@ pub(crate) fn rebuild_meta(segment: &Segment) -> Result<()> {
         |_, _, block| {
             for row in 0..block.len() {
                 if let Some(attrs) = block.attrs(row) {
-                    builder.row(block.key(row), &attrs);
+                    builder.row(block.key(row), false, &attrs);
                 }
             }
             Ok(())
@@ -184,7 +184,7 @@ impl Checker<'_> {
                             format!("names block: row {row} is out of order or refers to nothing"),
                         ));
                     }
-                    meta.row(block.key(row), &attrs);
+                    meta.row(block.key(row), false, &attrs);
                     last = key;
                 }
                 found.rows += block.len() as u64;

@@ -41,7 +41,8 @@ pub(crate) struct MetaBuilder {
 }
 
 impl MetaBuilder {
-    pub(crate) fn row(&mut self, key: &[u8], attrs: &RowAttrs) {
+    /// `same_key` tells that the row before had the same key.
+    pub(crate) fn row(&mut self, key: &[u8], same_key: bool, attrs: &RowAttrs) {
         self.rows += 1;
         if let Some(end) = attrs.not_after {
             widen(&mut self.expiry, end);
@@ -49,7 +50,7 @@ impl MetaBuilder {
         if self.first_key.is_none() {
             self.first_key = Some(key.to_vec());
         }
-        if self.last_key != key {
+        if !same_key || self.rows == 1 {
             self.last_key.clear();
             self.last_key.extend_from_slice(key);
             if let Some(part) = filter_part(key) {
@@ -163,7 +164,7 @@ mod tests {
                 organization: 0,
                 bits: 1,
             };
-            builder.row(key, &attrs);
+            builder.row(key, false, &attrs);
             builder.record(attrs.seq, attrs.not_after);
         }
         builder.finish()

@@ -58,12 +58,13 @@ impl NamesBlockWriter {
             .map(|(key, issuance)| (key.as_slice(), *issuance))
     }
 
-    /// Adds a row; rows come sorted by key and issuance.
-    pub(crate) fn push(&mut self, key: &[u8], attrs: &RowAttrs) {
+    /// Adds a row; rows come sorted by key and issuance. `same_key` tells that the row before had the
+    /// same key.
+    pub(crate) fn push(&mut self, key: &[u8], same_key: bool, attrs: &RowAttrs) {
         if self.first.is_none() {
             self.first = Some((key.to_vec(), attrs.issuance));
         }
-        if self.rows == 0 || key != self.key {
+        if self.rows == 0 || !same_key {
             self.close_run();
             let shared = if self.rows == 0 {
                 0
@@ -404,8 +405,10 @@ mod tests {
         fn blocks_round_trip(mut generated in rows()) {
             generated.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
             let mut writer = NamesBlockWriter::default();
+            let mut before: Option<&Vec<u8>> = None;
             for (key, issuance, not_before, not_after, bits) in &generated {
-                writer.push(key, &attrs(*issuance, issuance + 5, *not_before, *not_after, *bits));
+                let same = before.replace(key) == Some(key);
+                writer.push(key, same, &attrs(*issuance, issuance + 5, *not_before, *not_after, *bits));
             }
             let mut payload = Vec::new();
             writer.finish(&mut payload);

@@ -5,7 +5,7 @@
 //! while readers hold it: the descriptor keeps it alive.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -45,7 +45,10 @@ pub(crate) struct Tables {
 pub(crate) struct Segment {
     pub(crate) id: u64,
     pub(crate) blocks: Blocks,
+    /// Tables as the footer tells them.
     pub(crate) tables: Tables,
+    /// Tables found by a scan, once a part of an index turned out to be damaged.
+    repaired: OnceLock<Tables>,
     pub(crate) footer: Footer,
     /// `None` while it is damaged and not yet rebuilt: then nothing is pruned.
     pub(crate) meta: Option<Meta>,
@@ -82,6 +85,7 @@ impl Segment {
             id,
             blocks,
             tables,
+            repaired: OnceLock::new(),
             footer,
             meta: None,
             issuances: None,
@@ -118,6 +122,37 @@ impl Segment {
         crate::segment::check::read_side_meta(self.blocks.file.path())
     }
 
+    /// A scan replaced the tables of the footer.
+    pub(crate) fn is_repaired(&self) -> bool {
+        self.repaired.get().is_some()
+    }
+
+    /// Tables with the block numbers of a scan, or of the footer.
+    pub(crate) fn tables_of(&self, scanned: bool) -> &Tables {
+        self.repaired.get().filter(|_| scanned).unwrap_or(&self.tables)
+    }
+
+    /// The tables to read from.
+    pub(crate) fn tables(&self) -> &Tables {
+        self.repaired.get().unwrap_or(&self.tables)
+    }
+
+    /// The tables were found by a scan: lookups are missing and rows may be.
+    pub(crate) fn is_salvaged(&self) -> bool {
+        self.salvaged || self.repaired.get().is_some()
+    }
+
+    /// Finds the blocks by a scan, for when a part of an index is damaged. Answers false when that was
+    /// done before.
+    pub(crate) fn repair(&self) -> Result<bool> {
+        if self.is_salvaged() {
+            return Ok(false);
+        }
+        // The damage that leads here is told by who met it.
+        let tables = salvage::scan(&self.blocks, &mut Vec::new())?;
+        Ok(self.repaired.set(tables).is_ok())
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.blocks.file.path()
     }
@@ -140,7 +175,7 @@ impl Segment {
             return Ok(String::new());
         };
         let block = place as usize / organizations::BLOCK_TEXTS;
-        let Some(at) = self.tables.organizations.index.at(&self.blocks, block as u64)? else {
+        let Some(at) = self.tables().organizations.index.at(&self.blocks, block as u64)? else {
             return Err(self.damage(0, format!("organisation {number} is missing")));
         };
         let texts = self.blocks.organizations(at)?;
@@ -156,7 +191,7 @@ impl Segment {
             return Ok(found);
         }
         let key = issuance.to_be_bytes();
-        self.scan(&self.tables.certificates, &key, |number, at| {
+        self.scan(&self.tables().certificates, &key, |number, at| {
             let block = self.blocks.certificates(at)?;
             let start = block
                 .records
@@ -176,7 +211,7 @@ impl Segment {
     pub(crate) fn of_fingerprint(&self, sha256: &[u8; 32]) -> Result<Vec<CertRecord>> {
         let candidates = self.candidates(
             BlockKind::Fingerprints,
-            &self.tables.fingerprints,
+            &self.tables().fingerprints,
             hash_of_sha256(sha256),
         )?;
         self.records(candidates, |record| {
@@ -186,13 +221,13 @@ impl Segment {
 
     /// Records with this serial number.
     pub(crate) fn of_serial(&self, serial: &[u8]) -> Result<Vec<CertRecord>> {
-        let candidates = self.candidates(BlockKind::Serials, &self.tables.serials, xxh3_64(serial))?;
+        let candidates = self.candidates(BlockKind::Serials, &self.tables().serials, xxh3_64(serial))?;
         self.records(candidates, |record| record.serial == serial)
     }
 
     /// The record that was discovered as number `seq`.
     pub(crate) fn of_seq(&self, seq: u64) -> Result<Vec<CertRecord>> {
-        let index = &self.tables.journal.index;
+        let index = &self.tables().journal.index;
         let number = index.floor(&self.blocks, &seq.to_be_bytes())?;
         let Some(at) = index.at(&self.blocks, number)? else {
             return Ok(Vec::new());
@@ -205,7 +240,7 @@ impl Segment {
     pub(crate) fn of_position(&self, log: u16, index: u64) -> Result<Vec<CertRecord>> {
         let mut ordinals = Vec::new();
         for number in self.journal_blocks_around(log, index)? {
-            let Some(at) = self.tables.journal.index.at(&self.blocks, number)? else {
+            let Some(at) = self.tables().journal.index.at(&self.blocks, number)? else {
                 continue;
             };
             let holds = |row: &&journal::JournalRow| {
@@ -233,7 +268,7 @@ impl Segment {
     /// Numbers of the journal blocks whose bounds enclose a position; all of them without bounds.
     fn journal_blocks_around(&self, log: u16, index: u64) -> Result<Vec<u64>> {
         let Some(at) = self.footer.single(BlockKind::JournalBounds) else {
-            return Ok((0..self.tables.journal.index.block_count()).collect());
+            return Ok((0..self.tables().journal.index.block_count()).collect());
         };
         let bounds = self
             .blocks
@@ -250,7 +285,7 @@ impl Segment {
 
     /// Ordinals that a lookup table gives for a hash; a few may be wrong.
     fn candidates(&self, kind: BlockKind, table: &Table, hash: u64) -> Result<Vec<u32>> {
-        if self.salvaged {
+        if self.is_salvaged() {
             return self.all_ordinals();
         }
         let shift = hashes::shift_for(table.rows);
@@ -265,7 +300,7 @@ impl Segment {
 
     /// Positions of all records that have any, sorted by seq.
     pub(crate) fn all_positions(&self) -> Result<Vec<(u64, Vec<Position>)>> {
-        let index = &self.tables.journal.index;
+        let index = &self.tables().journal.index;
         let mut positions = Vec::new();
         for number in 0..index.block_count() {
             let Some(at) = index.at(&self.blocks, number)? else {
@@ -281,7 +316,7 @@ impl Segment {
 
     /// One block of certificates, past the cache; `None` behind the last.
     pub(crate) fn certificates_block(&self, number: u64) -> Result<Option<CertificatesBlock>> {
-        let Some(at) = self.tables.certificates.index.at(&self.blocks, number)? else {
+        let Some(at) = self.tables().certificates.index.at(&self.blocks, number)? else {
             return Ok(None);
         };
         let decode = CertificatesBlock::decode;
@@ -293,7 +328,7 @@ impl Segment {
 
     fn all_ordinals(&self) -> Result<Vec<u32>> {
         let mut ordinals = Vec::new();
-        let index = &self.tables.certificates.index;
+        let index = &self.tables().certificates.index;
         for number in 0..index.block_count() {
             let Some(at) = index.at(&self.blocks, number)? else {
                 break;
@@ -345,7 +380,7 @@ impl Segment {
         let mut found = Vec::new();
         for ordinal in ordinals {
             let number = ordinal as usize / BLOCK_RECORDS;
-            let at = self.tables.certificates.index.at(&self.blocks, number as u64)?;
+            let at = self.tables().certificates.index.at(&self.blocks, number as u64)?;
             let at = at.ok_or_else(|| self.damage(0, format!("certificate {ordinal} is missing")))?;
             let block = self.blocks.certificates(at)?;
             let record = self.complete(&block, ordinal as usize)?;
@@ -362,7 +397,7 @@ impl Segment {
         let stored = stored.ok_or_else(|| self.damage(0, format!("certificate {ordinal} is missing")))?;
         let mut record = stored.record.clone();
         record.organization = self.organization(stored.organization)?;
-        let index = &self.tables.journal.index;
+        let index = &self.tables().journal.index;
         let number = index.floor(&self.blocks, &record.seq.to_be_bytes())?;
         if let Some(at) = index.at(&self.blocks, number)? {
             let journal = self.blocks.journal(at)?;

@@ -14,7 +14,7 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::index::SuffixList;
-use crate::record::CertRecord;
+use crate::record::RecordView;
 use crate::row::RowAttrs;
 use crate::segment::block::{BlockAt, BlockKind};
 use crate::segment::certificates::{self, CertificatesBlockWriter};
@@ -30,6 +30,15 @@ use crate::{Error, Result};
 
 /// Bits an issuance of the filter that import asks before it looks a copy up; 1 % false positives.
 const ISSUANCE_FILTER_BITS: u64 = 10;
+
+/// What a segment is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// A memtable: short-lived, so it goes without the set of domains, a sixth of the cost of a flush.
+    Flushed,
+    /// Other segments.
+    Merged,
+}
 
 /// A table while it is written.
 struct TableWriter {
@@ -76,7 +85,9 @@ pub(crate) struct SegmentWriter {
     payload: Vec<u8>,
     names: TableWriter,
     names_block: NamesBlockWriter,
+    last_key: Vec<u8>,
     last_index_key: Vec<u8>,
+    content: Content,
     domains: BTreeSet<Box<str>>,
     last_domain: Vec<u8>,
     suffixes: SuffixList,
@@ -93,7 +104,7 @@ pub(crate) struct SegmentWriter {
 
 impl SegmentWriter {
     /// `suffixes` decide which domains are registrable.
-    pub(crate) fn create(path: &Path, id: u64, suffixes: SuffixList) -> Result<Self> {
+    pub(crate) fn create(path: &Path, id: u64, content: Content, suffixes: SuffixList) -> Result<Self> {
         let mut output = Output::create(path)?;
         output.raw(&layout::header(id))?;
         Ok(Self {
@@ -103,7 +114,9 @@ impl SegmentWriter {
             payload: Vec::new(),
             names: TableWriter::new(BlockKind::Names),
             names_block: NamesBlockWriter::default(),
+            last_key: Vec::new(),
             last_index_key: Vec::new(),
+            content,
             domains: BTreeSet::new(),
             last_domain: Vec::new(),
             suffixes,
@@ -135,9 +148,16 @@ impl SegmentWriter {
 
     /// Adds a row; its organisation is a number of this segment.
     pub(crate) fn row(&mut self, key: &[u8], attrs: &RowAttrs) -> Result<()> {
-        self.meta.row(key, attrs);
-        self.note_domain(key);
-        self.names_block.push(key, attrs);
+        let same_key = self.last_key == key;
+        if !same_key {
+            self.last_key.clear();
+            self.last_key.extend_from_slice(key);
+            if self.content == Content::Merged {
+                self.note_domain(key);
+            }
+        }
+        self.meta.row(key, same_key, attrs);
+        self.names_block.push(key, same_key, attrs);
         if self.names_block.is_full() {
             self.close_names(key, attrs.issuance)
         } else {
@@ -188,7 +208,7 @@ impl SegmentWriter {
     }
 
     /// Adds a record.
-    pub(crate) fn record(&mut self, record: &mut CertRecord) -> Result<()> {
+    pub(crate) fn record(&mut self, record: &RecordView<'_>) -> Result<()> {
         let places = certificates::BLOCK_RECORDS as u32;
         let block = self
             .blocks_of_certificates
@@ -200,15 +220,15 @@ impl SegmentWriter {
             limit: u64::from(u32::MAX),
         })?;
         let ordinal = first + self.certificates_block.len() as u32;
-        let organization = self.organization(&record.organization);
+        let organization = self.organization(record.organization);
         self.meta.record(record.seq, record.not_after);
-        for fingerprint in &record.fingerprints {
+        for fingerprint in record.fingerprints {
             self.fingerprints
                 .push((hash_of_sha256(&fingerprint.sha256), ordinal));
         }
-        self.serials.push((xxh3_64(&record.serial), ordinal));
+        self.serials.push((xxh3_64(record.serial), ordinal));
         self.issuances.push(record.issuance);
-        let positions = std::mem::take(&mut record.positions);
+        let positions = record.positions.to_vec();
         self.journal.push(JournalRow {
             seq: record.seq,
             ordinal,
@@ -307,6 +327,9 @@ impl SegmentWriter {
     }
 
     fn domains_block(&mut self) -> Result<()> {
+        if self.content == Content::Flushed {
+            return Ok(());
+        }
         let domains = std::mem::take(&mut self.domains);
         // Keys come sorted and distinct out of the set, which is all the builder asks for.
         let set = fst::Set::from_iter(domains.iter().map(AsRef::as_ref))

@@ -217,7 +217,9 @@ impl Importer<'_> {
         let now = self.now;
         let chunks = entries
             .par_chunks(CHUNK_ENTRIES)
-            .map(|part| decode_chunk(part, files, &options, now))
+            .map_init(Worker::default, |worker, part| {
+                decode_chunk(worker, part, files, &options, now)
+            })
             .collect();
         Ok(Group {
             chunks,
@@ -254,14 +256,27 @@ fn groups(files: &[InputFile]) -> impl Iterator<Item = &[InputFile]> {
 
 type NumberedEntry<'a> = (usize, FileNumbering, Option<u16>, RawEntry<'a>);
 
+/// Buffers of one decoding thread.
+#[derive(Default)]
+struct Worker {
+    scratch: Scratch,
+    reading: Reading,
+    observer: Observer,
+}
+
 fn decode_chunk(
+    worker: &mut Worker,
     entries: &[NumberedEntry<'_>],
     files: &[InputFile],
     options: &ReadOptions,
     now: i64,
 ) -> Chunk {
-    let (mut scratch, mut reading, mut observer) = (Scratch::new(), Reading::new(), Observer::default());
-    let mut batch = Batch::new();
+    let Worker {
+        scratch,
+        reading,
+        observer,
+    } = worker;
+    let mut batch = Batch::with_capacity(entries.len());
     let mut reports: Vec<FileReport> = Vec::new();
     let mut covered: Option<LogRange> = None;
     for (file, numbers, own_log, raw) in entries {
@@ -271,9 +286,7 @@ fn decode_chunk(
         let Some(report) = reports.last_mut() else {
             continue;
         };
-        let read = raw
-            .decode(&mut scratch)
-            .and_then(|entry| entry.read(options, &mut reading));
+        let read = raw.decode(scratch).and_then(|entry| entry.read(options, reading));
         let index = if read.is_ok() { reading.log_index } else { None };
         let position = numbers.position(*own_log, index, raw.ordinal());
         if let (Some((log, index)), Some(_)) = (position, numbers.log) {
@@ -281,8 +294,8 @@ fn decode_chunk(
         }
         match read {
             Ok(()) => {
-                report.count(&reading);
-                observer.push(&reading, position, now, &mut batch);
+                report.count(reading);
+                observer.push(reading, position, now, &mut batch);
             }
             Err(error) => report.reject(&error),
         }

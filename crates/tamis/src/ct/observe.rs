@@ -8,12 +8,13 @@ use tamis_ct_index::record::{
 };
 use tamis_ct_index::{Batch, Observation};
 use tamis_ct_log::{Name, Reading};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Turns readings into observations; keeps what is the same for many certificates.
 #[derive(Default)]
 pub(crate) struct Observer {
-    /// Issuers as text, by their DER: a few hundred serve nearly all certificates.
-    issuers: HashMap<Vec<u8>, String>,
+    /// Issuers as text, by XXH3 of their DER: a few hundred serve nearly all certificates.
+    issuers: HashMap<u64, (Vec<u8>, String)>,
 }
 
 /// Issuers that are remembered before the map starts anew.
@@ -23,14 +24,7 @@ impl Observer {
     /// Adds a reading to a batch. `log` is where it comes from, if known; `now` is the last resort for
     /// when it was first seen.
     pub(crate) fn push(&mut self, reading: &Reading, log: Option<(u16, u64)>, now: i64, batch: &mut Batch) {
-        if !self.issuers.contains_key(reading.issuer()) {
-            if self.issuers.len() >= ISSUERS_MAX {
-                self.issuers.clear();
-            }
-            self.issuers
-                .insert(reading.issuer().to_vec(), reading.issuer_display());
-        }
-        let issuer = self.issuers.get(reading.issuer()).map_or("", String::as_str);
+        let issuer = self.issuer(reading);
         let kind = if reading.precert {
             CertificateKind::Precertificate
         } else {
@@ -57,6 +51,20 @@ impl Observer {
         };
         let common_names: Vec<&str> = reading.common_names().collect();
         batch.push(&observation, &common_names, reading.names().map(identifier));
+    }
+
+    /// The issuer as text, decoded once.
+    fn issuer(&mut self, reading: &Reading) -> &str {
+        let hash = xxh3_64(reading.issuer());
+        if self.issuers.len() >= ISSUERS_MAX {
+            self.issuers.clear();
+        }
+        let decode = || (reading.issuer().to_vec(), reading.issuer_display());
+        let known = self.issuers.entry(hash).or_insert_with(decode);
+        if known.0 != reading.issuer() {
+            *known = decode();
+        }
+        &known.1
     }
 }
 
