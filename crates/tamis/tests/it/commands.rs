@@ -126,6 +126,11 @@ fn documents_in_every_format() {
     assert_eq!(stats["certificates"], json!(296));
     let report = same_document(&home, &["verify"], &["files", "bytes", "name_rows", "faults"]);
     assert_eq!(report["name_rows"], stats["name_rows"]);
+    same_document(&home, &["compact"], &["merges", "segments", "rows_folded"]);
+    assert_eq!(
+        home.ct(&["stats", "--format", "json"]).json()["certificates"],
+        json!(296)
+    );
     let page = testdata("ct/rfc6962/navigli2025h2_get-entries.json.gz");
     let told = same_document(
         &home,
@@ -376,6 +381,7 @@ fn nothing_found_is_told_apart_from_failure() {
         &["show", "1"],
         &["stats"],
         &["verify"],
+        &["compact"],
     ] {
         empty.ct(command).says(2, &["no index here", "tamis ct import"]);
     }
@@ -434,6 +440,27 @@ fn help_and_completions_and_manuals_are_there() {
     let home = Home::new();
     Run::of(tamis(&["man"]).arg(home.path("man"))).code(0);
     assert!(home.path("man/tamis-ct-search.1").exists());
+}
+
+/// A public suffix list that is newer than the one shipped.
+#[test]
+fn another_list_of_suffixes_is_used() {
+    let home = Home::new();
+    let list = home.file("list.dat", b"net\ngamen.net\n");
+    let list = list.to_str().unwrap();
+    let tile = testdata("ct/static/navigli2025h2/tile/data/000");
+    let domains = |args: &[&str]| {
+        let rows = Run::of(tamis(&[&["ct", "parse"], args].concat()).arg(&tile))
+            .code(0)
+            .rows();
+        let mut rows = rows.into_iter();
+        let row = rows.find(|row| texts(row, "names").contains(&"git.invoice.gamen.net".to_owned()));
+        texts(&row.unwrap(), "registrable_domains")
+    };
+    assert_eq!(domains(&[]), ["gamen.net"]);
+    assert_eq!(domains(&["--psl", list]), ["invoice.gamen.net"]);
+    home.ct(&["import", "--psl", "/no/such/list", tile.to_str().unwrap()])
+        .says(2, &["/no/such/list", "No such file"]);
 }
 
 /// A reader that went away: its end of the pipe is closed before anything is written.

@@ -30,8 +30,7 @@ fn continued_folders_survive_kill_9() {
 /// Kills `fifths` of all runs; after each `kills_per_folder` the folder is finished and compared with one
 /// that was never disturbed.
 fn campaign(what: &str, fifths: u64, kills_per_folder: u64) {
-    let runs = std::env::var("TAMIS_CRASH_RUNS").map_or(RUNS, |runs| runs.parse().expect("a number of runs"));
-    let runs = runs * fifths / 5;
+    let runs = crash_runs() * fifths / 5;
     let mut random = Numbers::told(what);
     let corpus_home = Home::new();
     let corpus = Corpus::write(&corpus_home.path("corpus"), ENTRIES, 3);
@@ -71,6 +70,46 @@ fn campaign(what: &str, fifths: u64, kills_per_folder: u64) {
         2 * killed > runs,
         "only {killed} of {runs} imports were killed: the delays do not fit"
     );
+}
+
+/// Compaction changes no answer, wherever it stops.
+#[test]
+fn compaction_survives_kill_9() {
+    let mut random = Numbers::told("kills of compactions");
+    let corpus_home = Home::new();
+    let corpus = Corpus::write(&corpus_home.path("corpus"), ENTRIES, 3);
+    let everything: BTreeSet<String> = corpus.files.keys().cloned().collect();
+    let whole = Home::new();
+    Run::of(&mut import(&whole, &corpus, FLUSH_ROWS[0])).code(0);
+    let expected = answers(&whole, &corpus, &everything);
+    let started = Instant::now();
+    let home = whole.copy();
+    let before = home.ct(&["compact", "--format", "json"]).code(0).json();
+    let lasts = started.elapsed();
+    assert!(before["segments_merged"].as_u64() > Some(2), "{before}");
+    assert_eq!(answers(&home, &corpus, &everything), expected);
+    let (runs, mut killed) = (crash_runs() / 5, 0);
+    for _ in 0..runs {
+        let home = whole.copy();
+        let mut child = home.command(&["compact"]).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(random.below(lasts.as_micros() as u64 * 2 / 3)));
+        child.kill().unwrap();
+        killed += u64::from(!child.wait().unwrap().success());
+        home.assert_whole();
+        corpus.assert_held(&home.data(), &everything);
+        let after = home.ct(&["compact", "--format", "json"]).code(0).json();
+        assert_eq!(after["segments"], before["segments"]);
+        assert_eq!(answers(&home, &corpus, &everything), expected);
+    }
+    eprintln!("kills of compactions: {killed} of {runs}; one takes {lasts:?}");
+    assert!(
+        2 * killed > runs,
+        "only {killed} of {runs} were killed: the delays do not fit"
+    );
+}
+
+fn crash_runs() -> u64 {
+    std::env::var("TAMIS_CRASH_RUNS").map_or(RUNS, |runs| runs.parse().expect("a number of runs"))
 }
 
 /// Totals and all names of a folder that holds everything.

@@ -122,6 +122,25 @@ fn flipped_bytes_are_named_and_cost_little() {
     assert_eq!(counts(&home).1, whole);
 }
 
+/// Merging what is left would make the loss final.
+#[test]
+fn damaged_segments_are_not_merged_away() {
+    let home = Home::new();
+    folder(&home);
+    let path = kinds(&home.data()).remove("segment").unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    // Inside the first block of names.
+    bytes[200] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let before = counts(&home);
+    assert_eq!(before.0, Some(2));
+    home.ct(&["compact"]).says(2, &[name, "damaged at byte"]);
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    assert_eq!(counts(&home).1, before.1);
+    assert_eq!(before.2.matches(name).count(), 1, "told once: {}", before.2);
+}
+
 #[test]
 fn cut_off_files_are_named_and_cost_little() {
     let mut random = Numbers::told("cut-off files");

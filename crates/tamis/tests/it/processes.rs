@@ -63,6 +63,34 @@ fn readers_see_every_name_once_it_was_seen() {
 }
 
 #[test]
+fn readers_see_the_same_while_segments_are_merged() {
+    let home = Home::new();
+    let corpus = Corpus::write(&home.path("corpus"), 2_500, 3);
+    let mut args = corpus.arguments().to_vec();
+    args.extend(["--flush-rows", "100"]);
+    home.import(&args);
+    let expected = home.ask(&["names", "com"]);
+    let totals = home.totals();
+    let mut writer = home.command(&["compact"]).stdout(Stdio::null()).spawn().unwrap();
+    let mut answers = 0;
+    loop {
+        let done = writer.try_wait().unwrap();
+        assert!(
+            home.ask(&["names", "com"]) == expected,
+            "answer {answers} differs"
+        );
+        assert_eq!(home.totals(), totals);
+        home.ct(&["verify"]).code(0);
+        answers += 1;
+        if let Some(status) = done {
+            assert!(status.success());
+            break;
+        }
+    }
+    assert!(answers > 1, "nothing was read while segments were merged");
+}
+
+#[test]
 fn a_second_writer_is_refused_and_told_the_first() {
     let home = Home::new();
     let file = testdata("ct/sct/test-embedded-cert.pem");

@@ -51,7 +51,8 @@ impl Run {
         Self::ended(format!("{command:?}"), child.wait_with_output().unwrap())
     }
 
-    fn ended(what: String, output: Output) -> Self {
+    /// A run that ended by itself.
+    pub(crate) fn ended(what: String, output: Output) -> Self {
         Self {
             what,
             code: output.status.code(),
@@ -116,6 +117,13 @@ impl Home {
         let home = Self::new();
         home.import(args);
         home
+    }
+
+    /// Another home with the same index.
+    pub(crate) fn copy(&self) -> Self {
+        let copy = Self::new();
+        copy_folder(&self.data(), &copy.data());
+        copy
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -193,6 +201,21 @@ const TOTALS: [&str; 8] = [
     "deviations",
     "logs",
 ];
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (from, to) = (
+            entry.as_ref().unwrap().path(),
+            to.join(entry.unwrap().file_name()),
+        );
+        if from.is_dir() {
+            copy_folder(&from, &to);
+        } else {
+            std::fs::copy(from, to).unwrap();
+        }
+    }
+}
 
 /// The text under a key.
 #[track_caller]
