@@ -92,7 +92,9 @@ fn compaction_survives_kill_9() {
     for _ in 0..runs {
         let home = whole.copy();
         let mut child = home.command(&["compact"]).stdout(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_micros(random.below(lasts.as_micros() as u64 * 2 / 3)));
+        std::thread::sleep(Duration::from_micros(
+            random.below(lasts.as_micros() as u64 * 2 / 3),
+        ));
         child.kill().unwrap();
         killed += u64::from(!child.wait().unwrap().success());
         home.assert_whole();
