@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use libfuzzer_sys::fuzz_target;
 use tamis_ct_index::fuzzing;
 
-const SEGMENT: &[u8] = include_bytes!("../../testdata/index/v1/2025-11/seg-00000001.tamis");
+const SEGMENT: &[u8] = include_bytes!("../../testdata/index/v1/2025-11/seg-00000003.tamis");
 const DOMAINS: u8 = 10;
 
 fuzz_target!(|input: &[u8]| {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use tamis_ct_index::batch::LogRange;
+use tamis_ct_index::compact::Policy;
 use tamis_ct_index::key::Identifier;
 use tamis_ct_index::record::{CertRecord, CertificateKind, Fingerprint, Issuance, NameBits, Position};
 use tamis_ct_index::{Batch, Index, Observation, Snapshot};
@@ -17,12 +18,12 @@ use tamis_durable::sealed::Format;
 
 use crate::world::{all_names, assert_whole, options};
 
-const SEGMENT: &str = "2025-11/seg-00000001.tamis";
-const WAL: &str = "wal/00000002.wal";
+const SEGMENT: &str = "2025-11/seg-00000003.tamis";
+const WAL: &str = "wal/00000003.wal";
 /// Every file of the folder; the lock file is no part of the format.
 const FILES: [&str; 5] = ["MANIFEST", "MANIFEST.copy", "issuers.tamis", SEGMENT, WAL];
-/// Issuances of the segment; those behind are in the write-ahead log only.
-const FLUSHED: u64 = 150;
+/// Two flushes, merged into the one segment; issuances behind are in the write-ahead log only.
+const FLUSHES: [u64; 2] = [100, 150];
 const ISSUANCES: u64 = 160;
 const START: i64 = 1_760_000_000;
 const SEEN_EARLIER: u64 = 14;
@@ -243,8 +244,11 @@ fn write(dir: &Path) {
         index.register_log(log).unwrap();
     }
     for number in 0..ISSUANCES {
-        if number == FLUSHED {
+        if FLUSHES.contains(&number) {
             index.flush().unwrap();
+        }
+        if number == FLUSHES[1] {
+            index.compact(&Policy::everything()).unwrap();
         }
         let (golden, mut batch) = (Golden(number), Batch::new());
         let at = golden.first_seen() + golden.seen_later();
