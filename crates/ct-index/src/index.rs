@@ -214,7 +214,6 @@ impl Index {
             oldest_pending: None,
             next_seq,
             jobs: Some(jobs),
-            records: Vec::new(),
         };
         let index = Self {
             dir: dir.to_owned(),

@@ -1,14 +1,15 @@
 //! What the writer knows of issuances, so that a copy is dropped only if it brings nothing new.
 //!
 //! # Invariants
-//! The answer is exact: an issuance that is in no map is looked up in the segments. Maps of memtables
-//! that are not yet in a segment are never dropped.
+//! The answer is exact: an issuance that is not in the map is looked up in the segments, and what is
+//! not yet in a segment is never dropped from the map.
 //!
 //! # Limits
-//! [`ISSUANCES_MAX`] issuances of flushed memtables and [`LOOKED_UP_MAX`] looked-up ones stay in memory,
-//! about 150 bytes each.
+//! Besides those of the memtables, [`ISSUANCES_MAX`] issuances stay in memory, and [`LOOKED_UP_MAX`]
+//! more that were looked up; about 150 bytes each.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -23,7 +24,7 @@ const LOOKED_UP_MAX: usize = 100_000;
 /// Identity for the maps: records fold only where the serials agree too. The serial's hash is seeded,
 /// so nobody can choose certificates that meet in one bucket.
 type Identity = (u64, u64);
-type Map = HashMap<Identity, Known, BuildHasherDefault<IdentityHasher>>;
+type Map = HashMap<Identity, (u64, Known), BuildHasherDefault<IdentityHasher>>;
 
 /// Both halves of an identity are hashes already.
 #[derive(Default)]
@@ -171,11 +172,15 @@ impl Default for Seed {
     }
 }
 
-/// Remembers issuances by the write-ahead log file that holds them.
+/// Remembers issuances, each with the write-ahead log file that must be in a segment before it may be
+/// forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct KnownIssuances {
-    generations: VecDeque<(u64, Map)>,
-    looked_up: Map,
+    map: Map,
+    /// Number of the log file that is being written.
+    wal: u64,
+    /// Files before this one are in segments.
+    first_wal: u64,
     seed: Seed,
 }
 
@@ -189,15 +194,21 @@ pub(crate) enum Verdict {
 }
 
 impl KnownIssuances {
-    /// Starts the map of a new write-ahead log file; maps of files before `first_wal` may go.
+    /// Starts a new write-ahead log file; what files before `first_wal` told may be forgotten.
     pub(crate) fn rotate(&mut self, wal: u64, first_wal: u64) {
-        // As large as the one before will do: growing means moving every entry.
-        let room = self.generations.back().map_or(0, |(_, map)| map.len());
-        let map = Map::with_capacity_and_hasher(room, BuildHasherDefault::default());
-        self.generations.push_back((wal, map));
-        let mut held: usize = self.generations.iter().map(|(_, map)| map.len()).sum();
-        while held > ISSUANCES_MAX && self.generations.front().is_some_and(|(wal, _)| *wal < first_wal) {
-            held -= self.generations.pop_front().map_or(0, |(_, map)| map.len());
+        self.wal = wal;
+        self.first_wal = first_wal;
+        self.make_room();
+    }
+
+    /// Forgets what a segment can be asked for, the longest unheard of first.
+    fn make_room(&mut self) {
+        for kept_files in [3, 1, 0] {
+            if self.map.len() < ISSUANCES_MAX {
+                return;
+            }
+            let oldest = self.first_wal.min(self.wal.saturating_sub(kept_files));
+            self.map.retain(|_, (wal, _)| *wal >= oldest);
         }
     }
 
@@ -208,50 +219,44 @@ impl KnownIssuances {
         look_up: impl FnOnce() -> crate::Result<Option<CertRecord>>,
     ) -> crate::Result<Verdict> {
         let identity = (wire.issuance, xxh3_64_with_seed(wire.serial, self.seed.0));
-        for (_, map) in self.generations.iter_mut().rev() {
-            if let Some(known) = map.get_mut(&identity) {
-                return Ok(Verdict::Copy(known.absorb(wire)));
+        let wal = self.wal;
+        let (verdict, held_by) = match self.map.entry(identity) {
+            Entry::Occupied(mut entry) => {
+                let (held_by, known) = entry.get_mut();
+                let novelty = known.absorb(wire);
+                if !novelty.is_nothing() {
+                    // What the copy brings lies in the file at hand only.
+                    *held_by = wal;
+                }
+                return Ok(Verdict::Copy(novelty));
             }
-        }
-        let known = match self.looked_up.remove(&identity) {
-            Some(known) => Some(known),
-            None => look_up()?.map(|record| Known::of_record(&record)),
+            Entry::Vacant(entry) => match look_up()? {
+                Some(record) => {
+                    let mut known = Known::of_record(&record);
+                    let novelty = known.absorb(wire);
+                    let held_by = if novelty.is_nothing() { 0 } else { wal };
+                    entry.insert((held_by, known));
+                    (Verdict::Copy(novelty), held_by)
+                }
+                None => {
+                    entry.insert((wal, Known::of_wire(wire)));
+                    (Verdict::New, wal)
+                }
+            },
         };
-        if let Some(known) = known {
-            return Ok(Verdict::Copy(self.absorb_looked_up(identity, known, wire)));
+        if held_by == 0 && self.map.len() >= ISSUANCES_MAX + LOOKED_UP_MAX {
+            self.make_room();
         }
-        self.note(identity, Known::of_wire(wire));
-        Ok(Verdict::New)
+        Ok(verdict)
     }
 
-    /// A copy of an issuance that lies in a segment. What it brings must be remembered until it lies
-    /// there too; that it brings nothing is only worth remembering.
-    fn absorb_looked_up(&mut self, identity: Identity, mut known: Known, wire: &WireRecord<'_>) -> Novelty {
-        let novelty = known.absorb(wire);
-        if novelty.is_nothing() {
-            if self.looked_up.len() >= LOOKED_UP_MAX {
-                self.looked_up.clear();
-            }
-            self.looked_up.insert(identity, known);
-        } else {
-            self.note(identity, known);
-        }
-        novelty
-    }
-
-    /// Notes a record that the write-ahead log brought back.
+    /// Notes a record that the write-ahead log brought back. A copy, or a record written again for its
+    /// earlier date, builds on what a segment holds.
     pub(crate) fn replay(
         &mut self,
         wire: &WireRecord<'_>,
         look_up: impl FnOnce() -> crate::Result<Option<CertRecord>>,
     ) -> crate::Result<()> {
-        self.judge(wire, || if wire.copy { look_up() } else { Ok(None) })
-            .map(drop)
-    }
-
-    fn note(&mut self, identity: Identity, known: Known) {
-        if let Some((_, map)) = self.generations.back_mut() {
-            map.insert(identity, known);
-        }
+        self.judge(wire, look_up).map(drop)
     }
 }

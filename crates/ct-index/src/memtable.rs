@@ -23,10 +23,10 @@ struct RunRecord {
     offset: u32,
 }
 
-/// Where a row's key lies; the first eight key bytes decide most comparisons.
+/// Where a row's key lies; the first sixteen key bytes decide most comparisons.
 #[derive(Debug, Clone, Copy)]
 struct RowRef {
-    prefix: u64,
+    prefix: u128,
     arena: u32,
     key: u32,
     record: u32,
@@ -252,13 +252,15 @@ fn key_at<'a>(arenas: &'a [Arc<Vec<u8>>], row: &RowRef) -> &'a [u8] {
         .unwrap_or(&[])
 }
 
-fn prefix_of(key: &[u8]) -> u64 {
-    let mut word = [0u8; 8];
-    let count = key.len().min(8);
-    if let (Some(to), Some(from)) = (word.get_mut(..count), key.get(..count)) {
-        to.copy_from_slice(from);
+fn prefix_of(key: &[u8]) -> u128 {
+    if let Some(head) = key.first_chunk::<16>() {
+        return u128::from_be_bytes(*head);
     }
-    u64::from_be_bytes(word)
+    let mut word = [0u8; 16];
+    for (to, from) in word.iter_mut().zip(key) {
+        *to = *from;
+    }
+    u128::from_be_bytes(word)
 }
 
 /// Walks the rows of a run within a range.

@@ -11,7 +11,7 @@ use std::time::Instant;
 use tamis_durable::frames::FrameWriter;
 
 use crate::batch::Batch;
-use crate::coding::Reader;
+use crate::coding::{Malformed, Reader};
 use crate::commit::CommitHead;
 use crate::flush::FlushJob;
 use crate::index::Outcome;
@@ -33,8 +33,6 @@ pub(crate) struct Writer {
     pub(crate) oldest_pending: Option<Instant>,
     pub(crate) next_seq: u64,
     pub(crate) jobs: Option<SyncSender<FlushJob>>,
-    /// Records of the batch at hand; kept so that its memory is.
-    pub(crate) records: Vec<u8>,
 }
 
 impl Writer {
@@ -46,16 +44,13 @@ impl Writer {
             ..CommitHead::default()
         };
         self.map_issuers(batch, &mut head)?;
-        let mut records = std::mem::take(&mut self.records);
-        records.clear();
+        let mut records = Vec::with_capacity(batch.bytes.len());
         let mut outcome = Outcome::default();
         let mut start = 0;
         for &end in &batch.ends {
             let bytes = batch.bytes.get(start..end as usize).unwrap_or(&[]);
             start = end as usize;
-            let Ok(wire) = WireRecord::read_unchecked(&mut Reader::new(bytes)) else {
-                continue;
-            };
+            let wire = WireRecord::read_unchecked(&mut Reader::new(bytes)).map_err(undecodable)?;
             match self
                 .known
                 .judge(&wire, || view.stored(wire.issuance, wire.serial))?
@@ -83,25 +78,24 @@ impl Writer {
                 }
             }
         }
-        let logged = self.log_frame(head, &records);
-        self.records = records;
-        logged?;
+        self.log_frame(head, records)?;
         Ok(outcome)
     }
 
-    fn log_frame(&mut self, head: CommitHead, records: &[u8]) -> Result<()> {
+    fn log_frame(&mut self, head: CommitHead, mut records: Vec<u8>) -> Result<()> {
         if head.records == 0 && head.covers.is_empty() && head.new_issuers.is_empty() {
             return Ok(());
         }
-        let mut payload = Vec::with_capacity(records.len() + 256);
-        head.encode_into(&mut payload);
-        let start = payload.len();
-        payload.extend_from_slice(records);
-        self.wal.append(&payload)?;
+        let mut encoded = Vec::with_capacity(256);
+        head.encode_into(&mut encoded);
+        self.wal.append_parts(&[&encoded, &records])?;
+        if records.len() < records.capacity() / 2 {
+            // The memtable keeps these bytes: mostly copies take little room.
+            records.shrink_to_fit();
+        }
         let issuers = &head.issuers;
         let issuer_of = |number: u64| issuers.get(number as usize).copied().unwrap_or(u32::MAX);
-        let run = Run::build(payload, start, head.first_seq, Origin::Here, issuer_of)
-            .map_err(|malformed| Error::BadQuery(format!("a batch does not decode: {}", malformed.0)))?;
+        let run = Run::build(records, 0, head.first_seq, Origin::Here, issuer_of).map_err(undecodable)?;
         self.next_seq += head.records;
         self.pending.push((run, head));
         self.oldest_pending.get_or_insert_with(Instant::now);
@@ -133,6 +127,11 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// A batch that this process encoded does not decode: a bug, never the input's fault.
+fn undecodable(malformed: Malformed) -> Error {
+    Error::BadQuery(format!("a batch does not decode: {}; this is a bug", malformed.0))
 }
 
 fn count_new(totals: &mut Totals, wire: &WireRecord<'_>) {

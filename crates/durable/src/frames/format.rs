@@ -74,14 +74,27 @@ impl Header {
         Ok(header)
     }
 
-    /// Appends the frame of `payload` to `to`; the frame will stand at `offset` of the file.
+    /// Appends the frame whose payload is `parts` one behind the other to `to`; the frame will stand at
+    /// `offset` of the file.
     ///
     /// The caller has checked the length against [`PAYLOAD_BYTES_MAX`].
-    pub(super) fn encode_frame(self, offset: u64, payload: &[u8], to: &mut Vec<u8>) {
+    pub(super) fn encode_frame(self, offset: u64, parts: &[&[u8]], to: &mut Vec<u8>) {
+        let payload_bytes: usize = parts.iter().map(|part| part.len()).sum();
+        to.reserve(FRAME_HEADER_BYTES as usize + payload_bytes);
         to.extend(MARKER);
-        to.extend((payload.len() as u32).to_le_bytes());
-        to.extend(self.frame_checksum(offset, payload).to_le_bytes());
-        to.extend_from_slice(payload);
+        to.extend((payload_bytes as u32).to_le_bytes());
+        let checksum_at = to.len();
+        to.extend([0; 8]);
+        for part in parts {
+            to.extend_from_slice(part);
+        }
+        // The payload is hashed where it lies together for the first time.
+        if let Some((checksum, payload)) = to
+            .get_mut(checksum_at..)
+            .and_then(|rest| rest.split_first_chunk_mut::<8>())
+        {
+            *checksum = self.frame_checksum(offset, payload).to_le_bytes();
+        }
     }
 
     /// The payload of the frame at `offset` of `file`, or why there is none.

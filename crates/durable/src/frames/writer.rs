@@ -128,15 +128,23 @@ impl FrameWriter {
     /// [`Error::TooLarge`] over [`PAYLOAD_BYTES_MAX`] or, with what is pending, over [`PENDING_BYTES_MAX`]:
     /// nothing is buffered then. [`Error::Refusing`].
     pub fn append(&mut self, payload: &[u8]) -> Result<u64> {
+        self.append_parts(&[payload])
+    }
+
+    /// As [`Self::append`], for a payload whose parts lie apart.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub fn append_parts(&mut self, parts: &[&[u8]]) -> Result<u64> {
         self.check_not_failed()?;
-        let payload_bytes = payload.len() as u64;
+        let payload_bytes = parts.iter().map(|part| part.len() as u64).sum();
         self.check_limit(payload_bytes, PAYLOAD_BYTES_MAX)?;
         self.check_limit(
             self.pending_bytes() + FRAME_HEADER_BYTES + payload_bytes,
             PENDING_BYTES_MAX,
         )?;
         let offset = self.bytes + self.pending_bytes();
-        self.header.encode_frame(offset, payload, &mut self.pending);
+        self.header.encode_frame(offset, parts, &mut self.pending);
         Ok(offset)
     }
 
