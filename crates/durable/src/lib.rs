@@ -4,6 +4,7 @@
 //! - [`NewFile`] writes a large file once and syncs it once.
 //! - [`frames`] is an append-only log of checksummed frames (the write-ahead log).
 //! - [`Map`] reads a file through memory; [`FolderLock`] gives a folder one owner.
+//! - [`SharedMap`] changes a file of fixed length through memory, as atomic words; [`SharedView`] watches one.
 //!
 //! # Invariants
 //! - A published file is the old one or the new one, whole, whatever dies when.
@@ -33,6 +34,7 @@ mod map;
 mod new_file;
 mod publish;
 pub mod sealed;
+mod shared_map;
 
 pub use disk::Disk;
 pub use error::{Blame, Error, Result};
@@ -40,3 +42,4 @@ pub use lock::FolderLock;
 pub use map::{Advice, Map};
 pub use new_file::NewFile;
 pub use publish::{publish, sync_dir};
+pub use shared_map::{ReadWord, SharedMap, SharedView};

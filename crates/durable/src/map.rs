@@ -1,4 +1,4 @@
-//! Read-only memory maps: the only file of the workspace that makes one.
+//! Read-only memory maps of files that nobody changes; `shared_map.rs` has those that somebody does.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -20,6 +20,16 @@ pub enum Advice {
     Random,
     /// From front to back: much read-ahead, and pages behind are freed early.
     Sequential,
+}
+
+impl Advice {
+    pub(crate) fn for_kernel(self) -> memmap2::Advice {
+        match self {
+            Self::Normal => memmap2::Advice::Normal,
+            Self::Random => memmap2::Advice::Random,
+            Self::Sequential => memmap2::Advice::Sequential,
+        }
+    }
 }
 
 /// A file as a byte slice, read-only.
@@ -70,13 +80,10 @@ impl Map {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
     pub fn advise(&self, advice: Advice) -> Result<()> {
-        let advice = match advice {
-            Advice::Normal => memmap2::Advice::Normal,
-            Advice::Random => memmap2::Advice::Random,
-            Advice::Sequential => memmap2::Advice::Sequential,
-        };
         match &self.mmap {
-            Some(mmap) => mmap.advise(advice).map_err(io_at("advise on", &self.path)),
+            Some(mmap) => mmap
+                .advise(advice.for_kernel())
+                .map_err(io_at("advise on", &self.path)),
             None => Ok(()),
         }
     }
@@ -110,7 +117,8 @@ fn map(file: &File, bytes: usize) -> io::Result<Mmap> {
     let mut options = memmap2::MmapOptions::new();
     options.len(bytes);
     // SAFETY: a shared map is sound while nobody changes or shrinks the file. This process changes no file that
-    // it maps: this crate writes only to files that are new, to temporary files and to the tail of frames files.
+    // it maps so: this crate writes only to files that are new, to temporary files, to the tail of frames files
+    // and to files of a `SharedMap`, whose docs forbid mapping them as a `Map`.
     // Other processes are kept off by the folder lock; that they keep to it is what the docs of `Map` make the
     // caller accept.
     unsafe { options.map(file) }

@@ -47,7 +47,21 @@ pub(crate) fn publish_on(disk: &dyn Disk, path: &Path, parts: &[&[u8]]) -> Resul
 
 /// Like [`publish_on`], but fails with `AlreadyExists` if there is a file at `path`; gives the open file.
 pub(crate) fn publish_new(disk: &dyn Disk, path: &Path, parts: &[&[u8]]) -> Result<File> {
-    let temp = TempFile::write(disk, path, parts)?;
+    link_new(disk, TempFile::write(disk, path, parts)?, path)
+}
+
+/// [`publish_new`] of `start` and a hole behind it, `bytes` in all.
+pub(crate) fn publish_new_sparse(disk: &dyn Disk, path: &Path, start: &[u8], bytes: u64) -> Result<File> {
+    let temp = TempFile::create(parent(path)).map_err(io_at("create a temporary file for", path))?;
+    temp.file.set_len(bytes).map_err(io_at("lengthen", path))?;
+    disk.write_all_at(&temp.file, start, 0)
+        .map_err(io_at("write", path))?;
+    disk.sync_all(&temp.file).map_err(io_at("sync", path))?;
+    link_new(disk, temp, path)
+}
+
+/// Gives a temporary file, whose content is durable, the name `path`, if nothing has it.
+fn link_new(disk: &dyn Disk, temp: TempFile, path: &Path) -> Result<File> {
     // A hard link is the rename that does not replace, on every file system that a store belongs on.
     fs::hard_link(&temp.path, path).map_err(io_at("create", path))?;
     let opened = temp.file.try_clone().map_err(io_at("open", path));
