@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 /// Files that may say `unsafe`, with what they need it for.
 const UNSAFE_FILES: &[(&str, &str)] = &[
+    ("crates/bloom/src/prefetch.rs", "the prefetch instruction"),
     (
         "crates/durable/src/map.rs",
         "memory maps of files that we published",
