@@ -77,6 +77,7 @@ pub(crate) fn read(dir: &Path, at_bytes: u64, count: u32, faults: &mut Vec<Error
     let bytes = bytes.get(..at_bytes as usize).unwrap_or(&bytes);
     let reader = match frames::FrameReader::new(&path, bytes, FORMAT) {
         Ok(reader) => reader,
+        Err(error @ tamis_durable::Error::FutureVersion { .. }) => return Err(error.into()),
         Err(error) => {
             faults.push(error.into());
             return Ok(issuers);

@@ -51,6 +51,9 @@ pub enum Error {
         /// The first failure.
         reason: String,
     },
+    /// This program did what it must not.
+    #[error("{0}; this is a bug, please report it")]
+    Bug(String),
     /// More than a named limit allows.
     #[error("{what}: {found} is over the limit of {limit}")]
     TooLarge {
@@ -90,6 +93,7 @@ impl Error {
                 _ => Blame::Environment,
             },
             Self::Corrupt { .. } => Blame::Corrupt,
+            Self::Bug(_) => Blame::Bug,
             Self::NoIndex { .. } | Self::BadCursor(_) | Self::BadQuery(_) | Self::TooLarge { .. } => {
                 Blame::Input
             }

@@ -191,7 +191,7 @@ impl Flusher {
         entry.records = write_records(&runs, &mut writer)?;
         entry.bytes = writer.finish()?;
         let segment = Segment::open(&path, id, &self.cache)?;
-        tracing::info!(
+        tracing::debug!(
             segment = id,
             rows = entry.rows,
             records = entry.records,

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::manifest::{self, Manifest};
-use crate::recover::{wal_numbers, wal_path};
+use crate::recover::{ReplayedWal, wal_numbers, wal_path};
 use crate::{Error, Result};
 
 /// Segment files in the folders of months, with their ids.
@@ -40,7 +40,7 @@ pub(crate) fn refuse_orphans(dir: &Path) -> Result<()> {
 pub(crate) fn remove_strangers(dir: &Path, manifest: &Manifest) -> Result<()> {
     for (path, id) in segment_files(dir)? {
         if manifest.segments.iter().all(|known| known.id != id) {
-            tracing::info!(file = %path.display(), "removing an unfinished segment");
+            tracing::debug!(file = %path.display(), "removing an unfinished segment");
             std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;
         }
     }
@@ -48,6 +48,20 @@ pub(crate) fn remove_strangers(dir: &Path, manifest: &Manifest) -> Result<()> {
         if number < manifest.first_wal {
             let path = wal_path(dir, number);
             std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Cuts the torn tails that a crash left, so that they are told once and not at each opening.
+pub(crate) fn cut_torn_tails(dir: &Path, wals: &[ReplayedWal]) -> Result<()> {
+    for wal in wals.iter().filter(|wal| !wal.damaged && wal.append_offset > 0) {
+        let path = wal_path(dir, wal.number);
+        let length = std::fs::metadata(&path)
+            .map_err(Error::io("read the size of", &path))?
+            .len();
+        if length > wal.append_offset {
+            tamis_durable::frames::truncate(&path, wal.append_offset)?;
         }
     }
     Ok(())

@@ -156,45 +156,16 @@ impl Index {
             manifest.publish(dir)?;
         }
         folder::remove_strangers(dir, &manifest)?;
-        let next_wal = wals
-            .iter()
-            .map(|wal| wal.number + 1)
-            .max()
-            .unwrap_or(0)
-            .max(manifest.first_wal);
-        for wal in wals.iter().filter(|wal| !wal.damaged && wal.append_offset > 0) {
-            // The torn tail of a crash goes, so that it is told once and not at each opening.
-            let path = wal_path(dir, wal.number);
-            let length = std::fs::metadata(&path)
-                .map_err(Error::io("read the size of", &path))?
-                .len();
-            if length > wal.append_offset {
-                tamis_durable::frames::truncate(&path, wal.append_offset)?;
-            }
-        }
-        let wal = FrameWriter::create(&wal_path(dir, next_wal), WAL_FORMAT, next_wal)?;
+        folder::cut_torn_tails(dir, &wals)?;
+        let next_wal = wals.iter().map(|wal| wal.number + 1).max().unwrap_or(0);
+        let next_wal = next_wal.max(manifest.first_wal);
         known.rotate(next_wal, manifest.first_wal);
-        let issuer_numbers = view
-            .issuers
-            .iter()
-            .zip(0..)
-            .map(|(issuer, number)| (Box::from(issuer.as_ref()), number))
-            .collect();
         let frozen: Vec<Arc<Memtable>> = view.memtables.clone();
-        let active = Memtable {
-            wal: next_wal,
-            ..Memtable::default()
-        };
-        view.memtables.push(Arc::new(active.clone()));
-        let next_seq = view.next_seq;
-        let damaged_wals = wals
-            .iter()
-            .filter(|wal| wal.damaged)
-            .map(|wal| wal.number)
-            .collect();
+        let (jobs, queue) = sync_channel(FROZEN_MAX);
+        let writer = Writer::start(dir, next_wal, known, jobs, &mut view)?;
+        let damaged = wals.iter().filter(|wal| wal.damaged);
         let shared = Shared::new(view);
         let manifest = Arc::new(Mutex::new(manifest));
-        let (jobs, queue) = sync_channel(FROZEN_MAX);
         let flusher = Flusher {
             dir: dir.to_owned(),
             shared: Arc::clone(&shared),
@@ -202,19 +173,9 @@ impl Index {
             cache: Arc::clone(&cache),
             now: options.now,
             suffixes: options.public_suffixes.clone(),
-            damaged_wals,
+            damaged_wals: damaged.map(|wal| wal.number).collect(),
         };
         let thread = spawn_flusher(flusher, queue, dir)?;
-        let writer = Writer {
-            wal,
-            known,
-            issuer_numbers,
-            active,
-            pending: Vec::new(),
-            oldest_pending: None,
-            next_seq,
-            jobs: Some(jobs),
-        };
         let index = Self {
             dir: dir.to_owned(),
             options,

@@ -134,8 +134,8 @@ impl Manifest {
     /// Publishes the next generation, both copies.
     pub(crate) fn publish(&mut self, dir: &Path) -> Result<()> {
         self.generation += 1;
-        let json = serde_json::to_vec(self)
-            .map_err(|error| Error::BadQuery(format!("encode the manifest: {error}")))?;
+        let json =
+            serde_json::to_vec(self).map_err(|error| Error::Bug(format!("encode the manifest: {error}")))?;
         for name in NAMES {
             sealed::publish(&dir.join(name), FORMAT, &json)?;
         }
@@ -158,6 +158,8 @@ impl Manifest {
                     }
                 }
                 Err(error) if error.is_gone() => {}
+                // A newer program wrote here: what it wrote must not be taken for damage and replaced.
+                Err(error @ Error::Durable(tamis_durable::Error::FutureVersion { .. })) => return Err(error),
                 Err(error) => faults.push(error),
             }
         }

@@ -89,7 +89,7 @@ impl Run {
                     bits,
                 });
             }
-            seq += 1;
+            seq = seq.checked_add(1).ok_or(Malformed("seq overflows"))?;
         }
         run.arenas.push(Arc::new(bytes));
         run.sort();

@@ -196,7 +196,10 @@ impl Loaded {
                     .replay(&wire, || view.stored(wire.issuance, wire.serial))?;
             }
         }
-        self.view.next_seq = self.view.next_seq.max(head.first_seq + head.records);
+        self.view.next_seq = self
+            .view
+            .next_seq
+            .max(head.first_seq.saturating_add(head.records));
         self.view.totals.add(&head.totals);
         manifest::cover(Arc::<Vec<_>>::make_mut(&mut self.view.logs), &head.covers);
         memtable.push(run);

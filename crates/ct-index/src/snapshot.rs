@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::index::Options;
 use crate::manifest::{LogEntry, Manifest};
-use crate::record::{CertRecord, Issuance};
+use crate::record::{CertRecord, Issuance, Position};
 use crate::recover::Loaded;
 use crate::segment::{BlockCache, Segment};
 use crate::stats::Stats;
@@ -63,6 +63,7 @@ impl Snapshot {
     pub fn by_issuance(&self, issuance: Issuance) -> Result<Vec<CertRecord>> {
         self.gather(
             |segment| segment.of_issuance(issuance.0),
+            |record| record.issuance == issuance.0,
             |run| run.of_issuance(issuance.0),
         )
     }
@@ -71,6 +72,7 @@ impl Snapshot {
     pub fn by_sha256(&self, sha256: &[u8; 32]) -> Result<Vec<CertRecord>> {
         self.whole(self.gather(
             |segment| segment.of_fingerprint(sha256),
+            |record| record.fingerprints.iter().any(|known| known.sha256 == *sha256),
             |run| run.find(|wire, _| wire.fingerprints().any(|known| known.sha256 == *sha256)),
         )?)
     }
@@ -79,6 +81,7 @@ impl Snapshot {
     pub fn by_serial(&self, serial: &[u8]) -> Result<Vec<CertRecord>> {
         self.whole(self.gather(
             |segment| segment.of_serial(serial),
+            |record| record.serial == serial,
             |run| run.find(|wire, _| wire.serial == serial),
         )?)
     }
@@ -86,19 +89,18 @@ impl Snapshot {
     /// The record with this id: log number and index, or the order of discovery for log 0.
     pub fn by_id(&self, id: u64) -> Result<Vec<CertRecord>> {
         let (log, index) = ((id >> 48) as u16, id & 0xffff_ffff_ffff);
+        let here = |position: &Position| position.log == log && position.index == index;
         let found = if log == 0 {
             self.gather(
                 |segment| segment.of_seq(index),
+                |record| record.seq == index,
                 |run| run.find(|_, seq| seq == index),
             )?
         } else {
-            let holds = |wire: &crate::record::WireRecord<'_>| {
-                wire.positions()
-                    .any(|position| position.log == log && position.index == index)
-            };
             self.gather(
                 |segment| segment.of_position(log, index),
-                |run| run.find(|wire, _| holds(wire)),
+                |record| record.positions.iter().any(here),
+                |run| run.find(|wire, _| wire.positions().any(|position| here(&position))),
             )?
         };
         self.whole(found)
@@ -120,24 +122,33 @@ impl Snapshot {
         Ok(whole)
     }
 
+    /// Records of all sources, folded. Where damage keeps a segment from looking a record up, all its
+    /// records are looked at by `wanted`.
     fn gather(
         &self,
         of_segment: impl Fn(&Segment) -> Result<Vec<CertRecord>>,
+        wanted: impl Fn(&CertRecord) -> bool,
         of_run: impl Fn(&crate::memtable::Run) -> Vec<CertRecord>,
     ) -> Result<Vec<CertRecord>> {
-        let mut found = Vec::new();
+        let (mut found, mut hidden) = (Vec::new(), None);
         for segment in self.view.segments.iter() {
-            let records = match of_segment(segment) {
-                // Damage to an index or a lookup: the records are found by looking at all of them.
-                Err(Error::Corrupt { .. }) if segment.repair()? => of_segment(segment)?,
-                records => records?,
-            };
-            found.extend(records);
+            match of_segment(segment) {
+                Err(error @ Error::Corrupt { .. }) => {
+                    let (records, fault) = segment.search_all(&wanted)?;
+                    found.extend(records);
+                    hidden = hidden.or(fault).or(Some(error));
+                }
+                records => found.extend(records?),
+            }
         }
         for run in self.view.memtables.iter().flat_map(|memtable| &memtable.runs) {
             found.extend(of_run(run));
         }
-        Ok(View::fold(found))
+        match hidden {
+            // "Not found" would be a lie: it may be what the damage took.
+            Some(fault) if found.is_empty() => Err(fault),
+            _ => Ok(View::fold(found)),
+        }
     }
 
     /// The text of an issuer number.

@@ -25,16 +25,16 @@ pub struct Totals {
 impl Totals {
     /// Adds what a commit brought.
     pub fn add(&mut self, delta: &Self) {
-        self.issuances += delta.issuances;
-        self.certificates += delta.certificates;
-        self.precertificates += delta.precertificates;
-        self.positions += delta.positions;
-        self.name_rows += delta.name_rows;
+        self.issuances = self.issuances.saturating_add(delta.issuances);
+        self.certificates = self.certificates.saturating_add(delta.certificates);
+        self.precertificates = self.precertificates.saturating_add(delta.precertificates);
+        self.positions = self.positions.saturating_add(delta.positions);
+        self.name_rows = self.name_rows.saturating_add(delta.name_rows);
         if self.deviations.len() < delta.deviations.len() {
             self.deviations.resize(delta.deviations.len(), 0);
         }
         for (sum, add) in self.deviations.iter_mut().zip(&delta.deviations) {
-            *sum += add;
+            *sum = sum.saturating_add(*add);
         }
     }
 

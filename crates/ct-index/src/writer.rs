@@ -5,6 +5,8 @@
 //! writer must not be used again: records were judged that the log does not hold.
 
 use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
@@ -18,6 +20,7 @@ use crate::index::Outcome;
 use crate::known::{KnownIssuances, Verdict};
 use crate::memtable::{Memtable, Origin, Run};
 use crate::record::{CertificateKind, Fingerprint, WireRecord, put_copy};
+use crate::recover::{WAL_FORMAT, wal_path};
 use crate::totals::Totals;
 use crate::view::View;
 use crate::{Error, Result};
@@ -36,6 +39,34 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
+    /// Starts a log file, and the memtable that goes with it, behind what `view` holds.
+    pub(crate) fn start(
+        dir: &Path,
+        number: u64,
+        known: KnownIssuances,
+        jobs: SyncSender<FlushJob>,
+        view: &mut View,
+    ) -> Result<Self> {
+        let active = Memtable {
+            wal: number,
+            ..Memtable::default()
+        };
+        view.memtables.push(Arc::new(active.clone()));
+        let issuers = view.issuers.iter().zip(0..);
+        Ok(Self {
+            wal: FrameWriter::create(&wal_path(dir, number), WAL_FORMAT, number)?,
+            known,
+            issuer_numbers: issuers
+                .map(|(issuer, number)| (Box::from(issuer.as_ref()), number))
+                .collect(),
+            active,
+            pending: Vec::new(),
+            oldest_pending: None,
+            next_seq: view.next_seq,
+            jobs: Some(jobs),
+        })
+    }
+
     /// Judges the records of a batch and logs what they bring as one frame.
     pub(crate) fn log(&mut self, batch: &Batch, view: &View) -> Result<Outcome> {
         let mut head = CommitHead {
@@ -131,7 +162,7 @@ impl Writer {
 
 /// A batch that this process encoded does not decode: a bug, never the input's fault.
 fn undecodable(malformed: Malformed) -> Error {
-    Error::BadQuery(format!("a batch does not decode: {}; this is a bug", malformed.0))
+    Error::Bug(format!("a batch does not decode: {}", malformed.0))
 }
 
 fn count_new(totals: &mut Totals, wire: &WireRecord<'_>) {

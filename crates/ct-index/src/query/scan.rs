@@ -11,6 +11,9 @@ use crate::segment::SegmentCursor;
 use crate::view::View;
 use crate::{Error, Result};
 
+/// Faults told with one page.
+const FAULTS_MAX: usize = 100;
+
 /// Walks ranges one after the other.
 pub(crate) struct Scan {
     view: Arc<View>,
@@ -102,11 +105,19 @@ impl Scan {
         }
     }
 
-    /// The organisation of a row just scanned.
-    pub(crate) fn organization(&self, row: &ScannedRow) -> Result<String> {
-        match &self.merge {
-            Some(merge) => merge.organization(row.source, row.attrs.organization),
-            None => Ok(String::new()),
+    /// The organisation of a row just scanned; damage to it is a fault of the page, not its end.
+    pub(crate) fn organization(&mut self, row: &ScannedRow) -> Result<String> {
+        let Some(merge) = &self.merge else {
+            return Ok(String::new());
+        };
+        match merge.organization(row.source, row.attrs.organization) {
+            Err(error @ Error::Corrupt { .. }) => {
+                if self.faults.len() < FAULTS_MAX {
+                    self.faults.push(error);
+                }
+                Ok(String::new())
+            }
+            organization => organization,
         }
     }
 

@@ -132,7 +132,7 @@ impl<'q> Conditions<'q> {
         }
     }
 
-    fn accept(&mut self, scan: &Scan, row: &ScannedRow) -> Result<bool> {
+    fn accept(&mut self, scan: &mut Scan, row: &ScannedRow) -> Result<bool> {
         let attrs = &row.attrs;
         let issuer = |known: &Vec<bool>| known.get(attrs.issuer as usize).copied().unwrap_or(false);
         if !self.dates(attrs) || !self.issuers.as_ref().is_none_or(issuer) {
@@ -184,12 +184,12 @@ impl Snapshot {
                         range = row.range;
                         conditions.organizations.clear();
                     }
-                    if row.attrs.bits & query.target.bits() != 0 && conditions.accept(&scan, &row)? {
+                    if row.attrs.bits & query.target.bits() != 0 && conditions.accept(&mut scan, &row)? {
                         if page.items.len() >= limit {
                             page.next = last.map(|place| place.encode());
                             break;
                         }
-                        page.items.push(item(&scan, &row)?);
+                        page.items.push(item(&mut scan, &row)?);
                     }
                     last = Some(Place {
                         range: row.range,
@@ -220,7 +220,7 @@ impl Snapshot {
     }
 }
 
-fn item(scan: &Scan, row: &ScannedRow) -> Result<SearchItem> {
+fn item(scan: &mut Scan, row: &ScannedRow) -> Result<SearchItem> {
     let attrs = &row.attrs;
     Ok(SearchItem {
         name: display(&row.key),

@@ -15,6 +15,7 @@ use crate::record::{
     COMMON_NAMES_MAX, CertRecord, FINGERPRINTS_MAX, Fingerprint, NAMES_MAX, NameBits, RecordView,
     SERIAL_BYTES_MAX, kind_code, kind_of,
 };
+use crate::segment::block::BLOCK_BYTES_MAX;
 use crate::segment::columns;
 use crate::segment::index::shared_prefix;
 
@@ -22,6 +23,11 @@ use crate::segment::index::shared_prefix;
 pub(crate) const BLOCK_RECORDS: usize = 64;
 /// A block is closed early when its names pass this many bytes.
 pub(crate) const BLOCK_NAME_BYTES: usize = 64 << 10;
+
+/// What the names of one block may take in memory: the largest record and a full block beside it.
+const DECODED_NAME_BYTES_MAX: usize = NAMES_MAX * (crate::key::KEY_BYTES_MAX + NAME_OVERHEAD) + (1 << 20);
+/// Memory of a name beside its bytes.
+const NAME_OVERHEAD: usize = 32;
 
 const FLAG_COPY: u8 = 1;
 const FLAG_NOT_BEFORE: u8 = 2;
@@ -205,13 +211,14 @@ impl CertificatesBlock {
         let mut issuances = Reader::new(reader.take(count * 8)?);
         let fingerprints = Reader::new(reader.take(fingerprint_bytes)?);
         let serials = Reader::new(reader.take(serial_bytes)?);
-        let joined = columns::take(&mut reader)?;
+        let joined = columns::take(&mut reader, BLOCK_BYTES_MAX)?;
         let streams = columns::split::<STREAMS>(&joined)?;
         let mut decoder = Decoder {
             fingerprints,
             serials,
             streams,
             time: 0,
+            name_bytes_left: DECODED_NAME_BYTES_MAX,
             smallest: 0,
             width: 0,
         };
@@ -238,6 +245,7 @@ struct Decoder<'a> {
     serials: Reader<'a>,
     streams: [Reader<'a>; STREAMS],
     time: i64,
+    name_bytes_left: usize,
     smallest: u64,
     width: usize,
 }
@@ -295,8 +303,18 @@ impl Decoder<'_> {
             let bits = names.u8()?;
             let shared = names.bounded(key.len() as u64, "prefix longer than the name before")?;
             let suffix = names.bounded(crate::key::KEY_BYTES_MAX as u64, "suffix longer than a key")?;
+            if shared + suffix > crate::key::KEY_BYTES_MAX {
+                return Err(Malformed("key longer than the limit"));
+            }
+            if suffix == 0 && !key.is_empty() {
+                return Err(Malformed("a name stands twice"));
+            }
             key.truncate(shared);
             key.extend_from_slice(suffixes.take(suffix)?);
+            self.name_bytes_left = self
+                .name_bytes_left
+                .checked_sub(key.len() + NAME_OVERHEAD)
+                .ok_or(Malformed("more names than a block holds"))?;
             record.names.push((key.clone(), bits));
         }
         for _ in 0..common_names.bounded(COMMON_NAMES_MAX as u64, "too many common names")? {
@@ -337,7 +355,7 @@ mod tests {
         CertRecord {
             issuance,
             seq: issuance * 3,
-            copy: issuance % 2 == 0,
+            copy: issuance.is_multiple_of(2),
             serial: vec![7; (issuance % 20) as usize],
             fingerprints: vec![Fingerprint {
                 kind: CertificateKind::Certificate,
@@ -345,8 +363,8 @@ mod tests {
             }],
             positions: Vec::new(),
             first_seen: 1_700_000_000,
-            not_before: (issuance % 3 != 0).then_some(1_690_000_000),
-            not_after: (issuance % 5 != 0).then_some(1_710_000_000),
+            not_before: (!issuance.is_multiple_of(3)).then_some(1_690_000_000),
+            not_after: (!issuance.is_multiple_of(5)).then_some(1_710_000_000),
             issuer: 9,
             organization: String::new(),
             common_names: common_names.iter().map(|&name| name.to_owned()).collect(),

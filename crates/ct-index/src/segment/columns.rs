@@ -6,7 +6,6 @@
 use std::cell::RefCell;
 
 use crate::coding::{Decoded, Malformed, Reader};
-use crate::segment::block::BLOCK_BYTES_MAX;
 
 const RAW: u8 = 0;
 const ZSTD: u8 = 1;
@@ -31,11 +30,14 @@ pub(crate) fn put(out: &mut Vec<u8>, raw: &[u8]) {
     out.extend_from_slice(packed.as_deref().unwrap_or(raw));
 }
 
-/// The raw columns that fill the rest of `reader`.
-pub(crate) fn take(reader: &mut Reader<'_>) -> Decoded<Vec<u8>> {
+/// Most raw bytes of a block whose rows are bounded in number and size.
+pub(crate) const SMALL_BYTES_MAX: usize = 1 << 20;
+
+/// The raw columns that fill the rest of `reader`, if they are no longer than `bytes_max`.
+pub(crate) fn take(reader: &mut Reader<'_>, bytes_max: usize) -> Decoded<Vec<u8>> {
     let codec = reader.u8()?;
     let length = reader.u32()? as usize;
-    if length > BLOCK_BYTES_MAX {
+    if length > bytes_max {
         return Err(Malformed("columns longer than the limit"));
     }
     let bytes = reader.take(reader.remaining())?;

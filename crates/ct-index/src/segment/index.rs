@@ -14,6 +14,8 @@ use crate::segment::block::{BlockAt, BlockKind};
 use crate::segment::file::{Blocks, Output};
 use crate::{Error, Result};
 
+/// Longest index key: an identifier, a zero byte and an issuance.
+const KEY_BYTES_MAX: usize = crate::key::KEY_BYTES_MAX + 9;
 /// Entries of a chunk.
 pub(crate) const FANOUT: usize = 128;
 
@@ -99,6 +101,9 @@ impl Chunk {
             let suffix = reader.bytes()?;
             if entry > 0 && key.get(shared..).is_some_and(|rest| rest >= suffix) {
                 return Err(Malformed("index keys out of order"));
+            }
+            if shared + suffix.len() > KEY_BYTES_MAX {
+                return Err(Malformed("index key longer than the limit"));
             }
             key.truncate(shared);
             key.extend_from_slice(suffix);

@@ -11,6 +11,7 @@
 
 use crate::coding::{Decoded, Malformed, Reader, put_fixed, put_varint, put_zigzag, width_of};
 use crate::record::{POSITIONS_MAX, Position};
+use crate::segment::block::BLOCK_BYTES_MAX;
 use crate::segment::columns;
 
 /// Rows of a full block.
@@ -80,7 +81,7 @@ impl JournalBlock {
     pub(crate) fn decode(payload: &[u8]) -> Decoded<Self> {
         let mut reader = Reader::new(payload);
         let count = usize::from(reader.u16()?);
-        let joined = columns::take(&mut reader)?;
+        let joined = columns::take(&mut reader, columns::SMALL_BYTES_MAX)?;
         let [
             mut seqs,
             mut ordinals,
@@ -182,7 +183,7 @@ pub(crate) fn encode_bounds(bounds: &[Bound]) -> Vec<u8> {
 
 /// What [`encode_bounds`] wrote.
 pub(crate) fn decode_bounds(payload: &[u8]) -> Decoded<Vec<Bound>> {
-    let raw = columns::take(&mut Reader::new(payload))?;
+    let raw = columns::take(&mut Reader::new(payload), BLOCK_BYTES_MAX)?;
     let mut reader = Reader::new(&raw);
     let count = reader.bounded(raw.len() as u64, "more bounds than bytes")?;
     let mut block = 0u32;

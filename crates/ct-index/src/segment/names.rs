@@ -257,7 +257,7 @@ impl NamesBlock {
             return Err(Malformed("more names or issuances than rows"));
         }
         let hashes = Reader::new(reader.take(issuances * 8)?);
-        let joined = columns::take(&mut reader)?;
+        let joined = columns::take(&mut reader, columns::SMALL_BYTES_MAX)?;
         let [name_column, suffixes, refs, per_issuance @ ..] = columns::split::<10>(&joined)?;
         let mut block = Self {
             issuances: decode_issuances(issuances, hashes, per_issuance)?,
@@ -285,13 +285,18 @@ impl NamesBlock {
             )?;
             let suffix_bytes =
                 name_column.bounded(crate::key::KEY_BYTES_MAX as u64, "suffix longer than a key")?;
+            if shared + suffix_bytes > crate::key::KEY_BYTES_MAX {
+                return Err(Malformed("key longer than the limit"));
+            }
             let previous = key_start..key_start + shared;
             key_start = self.keys.len();
             self.keys.extend_from_within(previous);
             self.keys.extend_from_slice(suffixes.take(suffix_bytes)?);
             self.key_ends.push(self.keys.len() as u32);
-            let count =
-                name_column.bounded((rows - self.rows.len()) as u64, "more rows than the block has")? + 1;
+            let left = rows
+                .checked_sub(self.rows.len() + 1)
+                .ok_or(Malformed("more rows than the block has"))?;
+            let count = name_column.bounded(left as u64, "more rows than the block has")? + 1;
             for _ in 0..count {
                 let code = refs.varint()?;
                 let back = (code >> 2) as usize;

@@ -30,7 +30,7 @@ impl OrganizationsBlock {
     pub(crate) fn decode(payload: &[u8]) -> Decoded<Self> {
         let mut reader = Reader::new(payload);
         let count = usize::from(reader.u16()?);
-        let raw = columns::take(&mut reader)?;
+        let raw = columns::take(&mut reader, columns::SMALL_BYTES_MAX)?;
         let mut reader = Reader::new(&raw);
         let mut block = Self::default();
         for _ in 0..count {

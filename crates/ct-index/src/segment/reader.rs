@@ -286,7 +286,7 @@ impl Segment {
     /// Ordinals that a lookup table gives for a hash; a few may be wrong.
     fn candidates(&self, kind: BlockKind, table: &Table, hash: u64) -> Result<Vec<u32>> {
         if self.is_salvaged() {
-            return self.all_ordinals();
+            return Ok(self.all_ordinals());
         }
         let shift = hashes::shift_for(table.rows);
         let key = (hash >> shift << shift).to_be_bytes();
@@ -326,17 +326,34 @@ impl Segment {
             .map(Some)
     }
 
-    fn all_ordinals(&self) -> Result<Vec<u32>> {
-        let mut ordinals = Vec::new();
-        let index = &self.tables().certificates.index;
-        for number in 0..index.block_count() {
-            let Some(at) = index.at(&self.blocks, number)? else {
+    fn all_ordinals(&self) -> Vec<u32> {
+        let blocks = self.tables().certificates.index.block_count() as u32;
+        (0..blocks.saturating_mul(BLOCK_RECORDS as u32)).collect()
+    }
+
+    /// Looks at every record, for when an index or a lookup is damaged. Answers what was found, and the
+    /// damage that may have hidden more.
+    pub(crate) fn search_all(
+        &self,
+        wanted: impl Fn(&CertRecord) -> bool,
+    ) -> Result<(Vec<CertRecord>, Option<Error>)> {
+        self.repair()?;
+        let (mut found, mut fault) = (Vec::new(), None);
+        for number in 0..self.tables().certificates.index.block_count() {
+            let Some(at) = self.tables().certificates.index.at(&self.blocks, number)? else {
                 break;
             };
-            let first = number as u32 * BLOCK_RECORDS as u32;
-            ordinals.extend(first..first + self.blocks.certificates(at)?.records.len() as u32);
+            match self.blocks.certificates(at) {
+                Ok(block) => {
+                    for place in 0..block.records.len() {
+                        found.extend(Some(self.complete(&block, place)?).filter(|record| wanted(record)));
+                    }
+                }
+                Err(error @ Error::Corrupt { .. }) => fault = Some(error),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(ordinals)
+        Ok((found, fault))
     }
 
     /// Visits the blocks that can hold `key` in a table keyed by numbers.
@@ -383,6 +400,10 @@ impl Segment {
             let at = self.tables().certificates.index.at(&self.blocks, number as u64)?;
             let at = at.ok_or_else(|| self.damage(0, format!("certificate {ordinal} is missing")))?;
             let block = self.blocks.certificates(at)?;
+            // A block closed early has fewer places than ordinals.
+            if block.records.len() <= ordinal as usize % BLOCK_RECORDS {
+                continue;
+            }
             let record = self.complete(&block, ordinal as usize)?;
             if wanted(&record) {
                 found.push(record);
@@ -391,22 +412,38 @@ impl Segment {
         Ok(found)
     }
 
-    /// The record at `ordinal` with its organisation and positions.
+    /// The record at `ordinal` with its organisation and positions; where those are damaged, without.
     fn complete(&self, block: &CertificatesBlock, ordinal: usize) -> Result<CertRecord> {
         let stored = block.records.get(ordinal % BLOCK_RECORDS);
         let stored = stored.ok_or_else(|| self.damage(0, format!("certificate {ordinal} is missing")))?;
         let mut record = stored.record.clone();
-        record.organization = self.organization(stored.organization)?;
-        let index = &self.tables().journal.index;
-        let number = index.floor(&self.blocks, &record.seq.to_be_bytes())?;
-        if let Some(at) = index.at(&self.blocks, number)? {
-            let journal = self.blocks.journal(at)?;
-            record.positions = journal
-                .of_seq(record.seq)
-                .map(|row| row.positions.clone())
-                .unwrap_or_default();
-        }
+        record.organization = self.spared(self.organization(stored.organization))?;
+        record.positions = self.spared(self.positions_of(record.seq))?;
         Ok(record)
+    }
+
+    fn positions_of(&self, seq: u64) -> Result<Vec<Position>> {
+        let index = &self.tables().journal.index;
+        let number = index.floor(&self.blocks, &seq.to_be_bytes())?;
+        let Some(at) = index.at(&self.blocks, number)? else {
+            return Ok(Vec::new());
+        };
+        let journal = self.blocks.journal(at)?;
+        Ok(journal
+            .of_seq(seq)
+            .map(|row| row.positions.clone())
+            .unwrap_or_default())
+    }
+
+    /// Damage to a part of a record is told, and does not take the record with it.
+    fn spared<T: Default>(&self, part: Result<T>) -> Result<T> {
+        match part {
+            Err(error @ Error::Corrupt { .. }) => {
+                tracing::warn!(%error, "part of a record is lost");
+                Ok(T::default())
+            }
+            part => part,
+        }
     }
 
     pub(crate) fn damage(&self, offset: u64, reason: impl Into<String>) -> Error {

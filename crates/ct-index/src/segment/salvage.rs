@@ -14,37 +14,51 @@ use crate::segment::names::{NamesBlock, index_key};
 use crate::segment::reader::{Table, Tables};
 use crate::{Error, Result};
 
-/// Finds every whole block and rebuilds the tables from them.
+/// Finds every block and rebuilds the tables from them. A damaged block keeps its place among those of
+/// its kind, since certificates and organisations are found by number.
 pub(crate) fn scan(blocks: &Blocks, faults: &mut Vec<Error>) -> Result<Tables> {
     let mut found = Found::default();
     let mut offset = FRAME_BYTES as u64;
     while offset + BLOCK_HEADER_BYTES as u64 <= blocks.file.len() {
         let head = blocks.file.raw(offset, BLOCK_HEADER_BYTES)?;
+        let kind = head.first().and_then(|&code| BlockKind::of(code));
         let length = Reader::new(head.get(1..).unwrap_or(&[]))
             .u32()
             .unwrap_or(u32::MAX) as usize;
-        let bytes = (length <= BLOCK_BYTES_MAX).then(|| blocks.file.raw(offset, BLOCK_HEADER_BYTES + length));
+        let end = offset + (BLOCK_HEADER_BYTES + length) as u64;
+        let (Some(kind), true) = (kind, length <= BLOCK_BYTES_MAX && end <= blocks.file.len()) else {
+            // Without a length there is no way to the next block; the trailer looks like this too.
+            if end_is_missing(blocks, offset) {
+                let reason = "from here on the file is damaged or missing";
+                faults.push(Error::corrupt(blocks.file.path(), offset, reason));
+            }
+            break;
+        };
         let at = BlockAt {
             offset,
-            bytes: (BLOCK_HEADER_BYTES + length) as u32,
+            bytes: (end - offset) as u32,
         };
-        match bytes {
-            Some(Ok(framed)) => match unframe_any(offset, &framed) {
-                Ok((kind, payload)) => found.note(kind, at, payload),
-                Err(malformed) => faults.push(Error::corrupt(blocks.file.path(), offset, malformed.0)),
-            },
-            _ => {
-                faults.push(Error::corrupt(
-                    blocks.file.path(),
-                    offset,
-                    "the rest of the file is damaged or missing",
-                ));
-                break;
+        let framed = blocks.file.raw(offset, at.bytes as usize)?;
+        match unframe_any(offset, &framed) {
+            Ok((kind, payload)) => found.note(kind, at, payload),
+            Err(malformed) => {
+                found.keep_place(kind, at);
+                if faults.len() < FAULTS_MAX {
+                    faults.push(Error::corrupt(blocks.file.path(), offset, malformed.0));
+                }
             }
         }
-        offset += u64::from(at.bytes);
+        offset = end;
     }
     Ok(found.tables())
+}
+
+/// Faults told of one file.
+const FAULTS_MAX: usize = 100;
+
+/// True unless only the trailer is left.
+fn end_is_missing(blocks: &Blocks, offset: u64) -> bool {
+    offset + FRAME_BYTES as u64 != blocks.file.len()
 }
 
 /// First keys and places of the blocks, by table.
@@ -96,6 +110,20 @@ impl Found {
             // Lookups cannot be trusted with a table missing; issuances and names are found without.
             _ => {}
         }
+    }
+
+    /// A damaged block: readers find the damage when they come to it.
+    fn keep_place(&mut self, kind: BlockKind, at: BlockAt) {
+        let table = match kind {
+            BlockKind::Names => &mut self.names,
+            BlockKind::Certificates => &mut self.certificates,
+            BlockKind::Journal => &mut self.journal,
+            BlockKind::Organizations => &mut self.organizations,
+            _ => return,
+        };
+        let last = table.0.len().checked_sub(1);
+        let key = last.map_or_else(Vec::new, |last| table.0.key(last).to_vec());
+        table.0.push(&key, at);
     }
 
     fn tables(self) -> Tables {

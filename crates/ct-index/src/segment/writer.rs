@@ -333,7 +333,7 @@ impl SegmentWriter {
         let domains = std::mem::take(&mut self.domains);
         // Keys come sorted and distinct out of the set, which is all the builder asks for.
         let set = fst::Set::from_iter(domains.iter().map(AsRef::as_ref))
-            .map_err(|error| Error::BadQuery(format!("build the set of domains: {error}")))?;
+            .map_err(|error| Error::Bug(format!("build the set of domains: {error}")))?;
         self.single(BlockKind::Domains, set.as_fst().as_bytes())?;
         Ok(())
     }

@@ -186,3 +186,104 @@ fn a_lost_manifest_never_costs_the_data() {
     model.check(&index.snapshot());
     assert!(copies.iter().all(|copy| copy.exists()));
 }
+
+/// Flips a byte in every block of a kind, one folder each, and asks for every certificate.
+fn with_damaged_blocks(kind: u8, check: impl Fn(&Snapshot, u64)) {
+    let dir = tempfile::tempdir().unwrap();
+    folder(dir.path());
+    let segment = segment_of(dir.path());
+    let bytes = std::fs::read(&segment).unwrap();
+    for (at, length) in blocks(&bytes, kind) {
+        let mut flipped = bytes.clone();
+        flipped[at + 13 + length / 2] ^= 1;
+        std::fs::write(&segment, flipped).unwrap();
+        check(&Snapshot::open(dir.path(), &options(1)).unwrap(), at as u64);
+    }
+}
+
+fn segment_of(dir: &Path) -> PathBuf {
+    let is_segment = |path: &PathBuf| {
+        path.extension().is_some_and(|ending| ending == "tamis") && path.to_str().unwrap().contains("seg-")
+    };
+    files(dir).into_iter().find(is_segment).unwrap()
+}
+
+/// Offsets and payload lengths of the blocks of a kind: kind u8, length u32, checksum u64, payload.
+fn blocks(bytes: &[u8], kind: u8) -> Vec<(usize, usize)> {
+    let (mut found, mut at) = (Vec::new(), 32);
+    while at + 45 < bytes.len() {
+        let length = u32::from_le_bytes(bytes[at + 1..at + 5].try_into().unwrap()) as usize;
+        if bytes[at] == kind {
+            found.push((at, length));
+        }
+        at += 13 + length;
+    }
+    assert!(!found.is_empty(), "no block of kind {kind}");
+    found
+}
+
+#[test]
+fn a_damaged_block_of_certificates_hides_its_own_and_says_so() {
+    with_damaged_blocks(2, |snapshot, at| {
+        let (mut found, mut damaged) = (0, 0);
+        for seen in pairs(200) {
+            match snapshot.by_sha256(&seen.sha256()) {
+                Ok(records) => {
+                    assert_eq!(records.len(), 1, "block at {at}: never \"not found\"");
+                    assert_eq!(records[0].serial, seen.serial());
+                    assert_eq!(snapshot.by_id(records[0].id()).unwrap(), records);
+                    found += 1;
+                }
+                Err(Error::Corrupt { .. }) => damaged += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(
+            damaged > 0 && damaged <= 128 && found + damaged == 400,
+            "block at {at}: {found} {damaged}"
+        );
+    });
+}
+
+#[test]
+fn damaged_lookups_journal_and_organizations_hide_no_certificate() {
+    for kind in [3, 4, 5, 6, 7] {
+        with_damaged_blocks(kind, |snapshot, at| {
+            for seen in pairs(200) {
+                let records = snapshot.by_sha256(&seen.sha256()).unwrap();
+                assert_eq!(records.len(), 1, "kind {kind}, block at {at}");
+                assert_eq!(snapshot.by_serial(&seen.serial()).unwrap().len(), 1);
+            }
+            let query = tamis_ct_index::query::SearchQuery {
+                target: tamis_ct_index::query::Target::Subdomains("com"),
+                filters: tamis_ct_index::query::Filters::default(),
+                paging: tamis_ct_index::query::Paging::default(),
+            };
+            assert!(!snapshot.search(&query).unwrap().items.is_empty());
+        });
+    }
+}
+
+#[test]
+fn one_copy_of_a_newer_manifest_is_enough_to_refuse() {
+    for name in ["MANIFEST", "MANIFEST.copy"] {
+        let dir = tempfile::tempdir().unwrap();
+        folder(dir.path());
+        let payload = tamis_durable::sealed::read(&dir.path().join(name), MANIFEST, 1 << 20).unwrap();
+        let newer = tamis_durable::sealed::Format {
+            version: 2,
+            ..MANIFEST
+        };
+        tamis_durable::sealed::publish(&dir.path().join(name), newer, &payload).unwrap();
+        let before = files(dir.path());
+        let error = Index::open(dir.path(), options(10)).err().unwrap();
+        assert!(error.to_string().contains("version 2"), "{error}");
+        assert!(Snapshot::open(dir.path(), &options(10)).is_err());
+        assert_eq!(files(dir.path()), before);
+    }
+}
+
+const MANIFEST: tamis_durable::sealed::Format = tamis_durable::sealed::Format {
+    magic: *b"TAMISMAN",
+    version: 1,
+};

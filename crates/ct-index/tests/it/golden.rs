@@ -48,6 +48,9 @@ fn folder() -> PathBuf {
 /// One certificate of the golden world; its number decides everything about it.
 struct Golden(u64);
 
+/// How a name is meant.
+type Kind = fn(&str) -> Identifier<'_>;
+
 impl Golden {
     fn hash(&self) -> u64 {
         // Two issuances share a hash and differ in their serials: they stay apart.
@@ -57,7 +60,7 @@ impl Golden {
 
     fn serial(&self) -> Vec<u8> {
         // Four to twenty bytes; every tenth starts like a negative number.
-        let mut serial = vec![if self.0 % 10 == 0 { 0xff } else { 0x01 }; 4 + (self.0 % 17) as usize];
+        let mut serial = vec![if self.0.is_multiple_of(10) { 0xff } else { 0x01 }; 4 + (self.0 % 17) as usize];
         serial[2..4].copy_from_slice(&(self.0 as u16).to_be_bytes());
         serial
     }
@@ -106,8 +109,8 @@ impl Golden {
     }
 
     /// Names as people write them, and which kind of identifier each is.
-    fn names(&self) -> Vec<(String, NameBits, fn(&str) -> Identifier<'_>)> {
-        let host: fn(&str) -> Identifier<'_> = |text| Identifier::Host(text);
+    fn names(&self) -> Vec<(String, NameBits, Kind)> {
+        let host: Kind = |text| Identifier::Host(text);
         let number = self.0;
         match number % 10 {
             9 => vec![],
@@ -149,7 +152,7 @@ impl Golden {
     }
 
     fn deviations(&self) -> u64 {
-        u64::from(self.0 % 9 == 0) << 3 | u64::from(self.0 % 50 == 7) << 63
+        u64::from(self.0.is_multiple_of(9)) << 3 | u64::from(self.0 % 50 == 7) << 63
     }
 
     fn names_total(&self) -> u64 {
@@ -185,7 +188,7 @@ impl Golden {
     fn position(&self, kind: CertificateKind) -> Option<Position> {
         let (log, index, present) = match kind {
             PRECERTIFICATE => (1, 1_000 + self.0, self.0 % 7 != 6),
-            CERTIFICATE => (2, (1 << 40) + self.0 * 3, self.0 % 2 == 0),
+            CERTIFICATE => (2, (1 << 40) + self.0 * 3, self.0.is_multiple_of(2)),
         };
         let timestamp_ms = self.first_seen() as u64 * 1_000 + u64::from(log) * 60_007;
         present.then_some(Position {
@@ -415,15 +418,24 @@ fn raise(dir: &Path, file: &str, at: usize, sealed: &[Range<usize>], place: usiz
 #[test]
 fn version_2_is_refused_with_advice() {
     let trailer = std::fs::metadata(golden().join(SEGMENT)).unwrap().len() as usize - 32;
-    let cases: [(&str, &dyn Fn(&Path)); 4] = [
+    type Change<'c> = &'c dyn Fn(&Path);
+    let cases: [(&str, Change<'_>); 4] = [
         ("MANIFEST", &|dir| {
             raise(dir, "MANIFEST", 8, &[0..20, 28..usize::MAX], 20);
             raise(dir, "MANIFEST.copy", 8, &[0..20, 28..usize::MAX], 20);
         }),
-        (WAL, &|dir| raise(dir, WAL, 8, &[0..28], 28)),
-        (SEGMENT, &|dir| raise(dir, SEGMENT, 8, &[0..24], 24)),
+        (WAL, &|dir| raise(dir, WAL, 8, std::slice::from_ref(&(0..28)), 28)),
         (SEGMENT, &|dir| {
-            raise(dir, SEGMENT, trailer + 12, &[trailer..trailer + 16], trailer + 16);
+            raise(dir, SEGMENT, 8, std::slice::from_ref(&(0..24)), 24)
+        }),
+        (SEGMENT, &|dir| {
+            raise(
+                dir,
+                SEGMENT,
+                trailer + 12,
+                std::slice::from_ref(&(trailer..trailer + 16)),
+                trailer + 16,
+            );
         }),
     ];
     for (file, change) in cases {
