@@ -60,7 +60,8 @@ impl Golden {
 
     fn serial(&self) -> Vec<u8> {
         // Four to twenty bytes; every tenth starts like a negative number.
-        let mut serial = vec![if self.0.is_multiple_of(10) { 0xff } else { 0x01 }; 4 + (self.0 % 17) as usize];
+        let mut serial =
+            vec![if self.0.is_multiple_of(10) { 0xff } else { 0x01 }; 4 + (self.0 % 17) as usize];
         serial[2..4].copy_from_slice(&(self.0 as u16).to_be_bytes());
         serial
     }

@@ -51,10 +51,10 @@ proptest! {
             match step {
                 Step::Append(mut seen) => {
                     for one in &mut seen {
-                        if let Some(position) = one.position {
-                            if *taken.entry(position).or_insert(one.issuance) != one.issuance {
-                                one.position = None;
-                            }
+                        if let Some(position) = one.position
+                            && *taken.entry(position).or_insert(one.issuance) != one.issuance
+                        {
+                            one.position = None;
                         }
                     }
                     index.append(&batch(&seen)).unwrap();

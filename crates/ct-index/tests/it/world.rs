@@ -57,7 +57,7 @@ impl Seen {
     }
 
     pub(crate) fn organization(&self) -> String {
-        if self.issuance % 4 == 0 {
+        if self.issuance.is_multiple_of(4) {
             format!("Org {}", self.issuance % 12)
         } else {
             String::new()
@@ -65,11 +65,11 @@ impl Seen {
     }
 
     pub(crate) fn not_before(&self) -> Option<i64> {
-        (self.issuance % 5 != 0).then_some(1_700_000_000 + self.issuance as i64 * 1_000)
+        (!self.issuance.is_multiple_of(5)).then_some(1_700_000_000 + self.issuance as i64 * 1_000)
     }
 
     pub(crate) fn not_after(&self) -> Option<i64> {
-        (self.issuance % 7 != 0).then_some(1_707_776_000 + self.issuance as i64 * 1_000)
+        (!self.issuance.is_multiple_of(7)).then_some(1_707_776_000 + self.issuance as i64 * 1_000)
     }
 
     pub(crate) fn push(&self, batch: &mut Batch) {
@@ -103,7 +103,7 @@ impl Seen {
             ][(self.issuance % 2) as usize],
             organization: &organization,
             names_total: names.len() as u64,
-            deviations: u64::from(self.issuance % 9 == 0),
+            deviations: u64::from(self.issuance.is_multiple_of(9)),
         };
         let common_name = [names[0].0];
         batch.push(
