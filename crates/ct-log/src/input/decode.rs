@@ -306,19 +306,30 @@ fn get_entries<'s>(
 /// Decodes the start of `extra_data` as far as the precertificate goes: the chain behind it is most of
 /// the bytes.
 fn precertificate<'s>(extra_data: &[u8], extra: &'s mut Vec<u8>) -> Option<&'s [u8]> {
-    let text = json::bytes(extra_data)?;
-    let head = text.first_chunk::<4>()?;
-    let mut length = [0u8; 4];
-    STANDARD
-        .decode(head, base64_simd::Out::from_slice(length.get_mut(1..)?))
-        .ok()?;
-    let bytes = 3 + u32::from_be_bytes(length) as usize;
-    let characters = bytes.div_ceil(3) * 4;
-    let prefix = text.get(..characters).unwrap_or(&text);
-    decode_base64(prefix, extra, "extra_data").ok()?;
+    if !decode_prefix(extra_data, extra) {
+        // The prefix holds an escape, or is damaged.
+        decode_prefix(&json::bytes(extra_data)?, extra).then_some(())?;
+    }
     split_precert_extra_data(extra)
         .ok()
         .map(|(precertificate, _)| precertificate)
+}
+
+/// Decodes as much of a base64 text as its first three bytes announce.
+fn decode_prefix(text: &[u8], into: &mut Vec<u8>) -> bool {
+    let mut length = [0u8; 4];
+    let (Some(head), Some(announced)) = (text.first_chunk::<4>(), length.get_mut(1..)) else {
+        return false;
+    };
+    if STANDARD
+        .decode(head, base64_simd::Out::from_slice(announced))
+        .is_err()
+    {
+        return false;
+    }
+    let bytes = 3 + u32::from_be_bytes(length) as usize;
+    let prefix = text.get(..bytes.div_ceil(3) * 4).unwrap_or(text);
+    decode_base64(prefix, into, "extra_data").is_ok()
 }
 
 fn chain<'s>(texts: &[u8], leaf: &'s mut Vec<u8>, extra: &'s mut Vec<u8>) -> Result<Decoded<'s>, Reason> {
@@ -389,6 +400,11 @@ fn listed_chain<'s>(texts: &[u8], leaf: &mut Vec<u8>, extra: &'s mut Vec<u8>) ->
 }
 
 fn decode_json(text: &[u8], into: &mut Vec<u8>, field: &'static str) -> Result<(), Reason> {
+    // No log escapes anything in base64, so escapes are looked for only where decoding fails.
+    into.clear();
+    if STANDARD.decode_append(text, into).is_ok() {
+        return Ok(());
+    }
     let text = json::bytes(text).ok_or(Reason::NotBase64 { field })?;
     decode_base64(&text, into, field)
 }
