@@ -41,7 +41,7 @@ pub struct Options {
     pub commit_bytes: u64,
     /// A batch waits at most this long for others before it is synced with them. Default 50 ms.
     pub commit_interval: Duration,
-    /// Memory for decoded blocks. Default 64 MiB.
+    /// Memory for decoded blocks. Default 256 MiB.
     pub cache_bytes: usize,
     /// The wall clock, seconds since 1970; names the month's folder.
     pub now: fn() -> i64,
@@ -71,7 +71,7 @@ impl Default for Options {
             flush_rows: 200_000,
             commit_bytes: 4 << 20,
             commit_interval: Duration::from_millis(50),
-            cache_bytes: 64 << 20,
+            cache_bytes: 256 << 20,
             now: || {
                 std::time::SystemTime::now()
                     .duration_since(std::time::UNIX_EPOCH)

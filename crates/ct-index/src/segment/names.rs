@@ -15,8 +15,9 @@ use crate::row::RowAttrs;
 use crate::segment::columns;
 use crate::segment::index::shared_prefix;
 
-/// Rows of a full block.
-pub(crate) const BLOCK_ROWS: usize = 256;
+/// Rows of a full block. A question that meets a block for the first time decodes all of it, once a
+/// segment: 256 rows cost 3 % fewer bytes and twice that time.
+pub(crate) const BLOCK_ROWS: usize = 128;
 /// A block is closed early when its keys pass this many bytes.
 const BLOCK_KEY_BYTES: usize = 64 << 10;
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use tamis_ct_log::Input;
+use tamis_ct_log::input::Kind;
 
 use crate::Outcome;
 use crate::cli::{Format, InspectArgs};
@@ -67,7 +68,7 @@ fn input(args: &InspectArgs) -> anyhow::Result<Outcome> {
         }
     }
     let told = row([
-        ("kind", json!(format!("{:?}", input.kind()))),
+        ("kind", json!(kind_of(input.kind()))),
         ("bytes", json!(content.len())),
         ("compressed", json!(input.is_compressed())),
         ("entries", json!(whole)),
@@ -80,4 +81,17 @@ fn input(args: &InspectArgs) -> anyhow::Result<Outcome> {
     } else {
         Outcome::Nothing
     })
+}
+
+/// An input in words.
+fn kind_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Entries => "log entries (get-entries JSON)",
+        Kind::Chain => "chain (add-chain JSON)",
+        Kind::Roots => "roots (get-roots JSON)",
+        Kind::DataTile => "data tile (static-ct)",
+        Kind::Pem => "PEM",
+        Kind::Der => "DER",
+        _ => "input",
+    }
 }
