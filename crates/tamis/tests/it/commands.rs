@@ -137,7 +137,7 @@ fn documents_in_every_format() {
         &["inspect", page.to_str().unwrap()],
         &["kind", "bytes", "entries"],
     );
-    assert_eq!(told["kind"], json!("Entries"));
+    assert_eq!(told["kind"], json!("log entries (get-entries JSON)"));
     assert_eq!(told["entries"], json!(256));
     assert_eq!(told["compressed"], json!(true));
     let manifest = home.data().join("MANIFEST");
