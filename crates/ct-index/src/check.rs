@@ -74,7 +74,11 @@ pub fn check(dir: &Path, mut progress: impl FnMut(&Path, u64)) -> Result<CheckRe
             Err(error) => report.faults.push(error),
         }
     }
-    for number in wal_numbers(dir)? {
+    let wals = wal_numbers(dir)?;
+    if !wals.contains(&manifest.first_wal) {
+        report.faults.push(missing_wal(dir, manifest.first_wal));
+    }
+    for number in wals {
         if number >= manifest.first_wal {
             let path = wal_path(dir, number);
             note_file(&path, &mut report, &mut progress);
@@ -82,6 +86,16 @@ pub fn check(dir: &Path, mut progress: impl FnMut(&Path, u64)) -> Result<CheckRe
         }
     }
     Ok(report)
+}
+
+/// The log file that the manifest says comes next; a folder that was opened once always has it.
+pub(crate) fn missing_wal(dir: &Path, number: u64) -> Error {
+    let path = wal_path(dir, number);
+    Error::corrupt(
+        &path,
+        0,
+        "the file is missing; what was not yet in a segment is lost",
+    )
 }
 
 fn note_file(path: &Path, report: &mut CheckReport, progress: &mut impl FnMut(&Path, u64)) {
@@ -112,7 +126,8 @@ fn check_wal(path: &Path, report: &mut CheckReport) -> Result<()> {
                     .push(Error::malformed(path, frame.offset)(malformed)),
             },
             Err(damage) if damage.kind == DamageKind::Torn => report.notes.push(format!(
-                "{}: {} bytes from byte {} are the torn tail of a crash; nothing acknowledged is in them",
+                "{}: {} bytes from byte {} are a write that did not end; after a crash nothing acknowledged is in them, \
+                 after anything else the file was cut",
                 path.display(),
                 damage.bytes,
                 damage.offset

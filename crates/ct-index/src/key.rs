@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | host name | a byte of the name (above 0x20) | labels reversed: `com.example.www` |
 //! | IP address | 0x01 | 8 (IPv4) or 32 (IPv6) lower-case hex digits |
-//! | e-mail | 0x02 | domain reversed, `@`, local part |
+//! | e-mail | 0x02 | domain reversed, `@`, local part in lower case |
 //! | other text | 0x03 | the text, reversed by `.` |
 //!
 //! # Limits
@@ -69,7 +69,8 @@ impl Identifier<'_> {
                 let (local, domain) = address.rsplit_once('@').unwrap_or((address, ""));
                 tamis_hostname::reverse_into(domain, out);
                 out.push(b'@');
-                out.extend_from_slice(local.as_bytes());
+                // Nobody tells mailboxes apart by case, so searches must not either.
+                out.extend(local.bytes().map(|byte| byte.to_ascii_lowercase()));
             }
             Self::Text(text) => {
                 out.push(TAG_TEXT);
@@ -244,8 +245,8 @@ mod tests {
         );
         check(
             Identifier::Email("Al@mail.example.com"),
-            b"\x02com.example.mail@Al",
-            "Al@mail.example.com",
+            b"\x02com.example.mail@al",
+            "al@mail.example.com",
             Some(b"\x02com.example"),
         );
         check(

@@ -57,9 +57,11 @@ pub(crate) struct Loaded {
 pub(crate) fn load(dir: &Path, cache: &Arc<BlockCache>) -> Result<Option<Loaded>> {
     let (manifest, mut faults) = Manifest::read(dir)?;
     let Some(manifest) = manifest else { return Ok(None) };
+    let told = faults.len();
     let issuers = crate::dictionary::read(dir, manifest.issuers_bytes, manifest.issuers, &mut faults)?;
     let mut segments = Vec::with_capacity(manifest.segments.len());
-    let mut rows_lost = false;
+    // A search by issuer misses the rows of a lost one.
+    let mut rows_lost = faults.len() > told;
     for entry in &manifest.segments {
         match Segment::open(&entry.path(dir), entry.id, cache) {
             Ok(mut segment) => {
@@ -91,7 +93,14 @@ pub(crate) fn load(dir: &Path, cache: &Arc<BlockCache>) -> Result<Option<Loaded>
         wals: Vec::new(),
         known: KnownIssuances::default(),
     };
-    for number in wal_numbers(dir)? {
+    let numbers = wal_numbers(dir)?;
+    let first = loaded.manifest.first_wal;
+    // The owner makes the file right after the manifest of a new folder.
+    if loaded.manifest.generation > 1 && !numbers.contains(&first) {
+        loaded.view.rows_lost = true;
+        faults.push(crate::check::missing_wal(dir, first));
+    }
+    for number in numbers {
         if number >= loaded.manifest.first_wal {
             loaded.replay(number, &mut faults)?;
         }

@@ -52,10 +52,23 @@ fn main() -> ExitCode {
         // The reader of our output went away (`tamis … | head`): it has what it wanted.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            talk!("{error:#}");
+            talk!("{}", told(&error));
             ExitCode::from(2)
         }
     }
+}
+
+/// An error and its causes, without repeating a cause that the text before already quotes.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 fn run(cli: Cli) -> anyhow::Result<Outcome> {

@@ -5,6 +5,7 @@
 //! while readers hold it: the descriptor keeps it alive.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -55,6 +56,8 @@ pub(crate) struct Segment {
     issuances: Option<LineFilter>,
     /// The tables were found by a scan: lookups are missing and certificates are searched one by one.
     pub(crate) salvaged: bool,
+    /// A lost part of a record was told already.
+    loss_told: AtomicBool,
     /// What was found damaged on opening.
     pub(crate) faults: Vec<Error>,
 }
@@ -90,6 +93,7 @@ impl Segment {
             meta: None,
             issuances: None,
             salvaged,
+            loss_told: AtomicBool::new(false),
             faults,
         };
         segment.meta = segment
@@ -439,7 +443,9 @@ impl Segment {
     fn spared<T: Default>(&self, part: Result<T>) -> Result<T> {
         match part {
             Err(error @ Error::Corrupt { .. }) => {
-                tracing::warn!(%error, "part of a record is lost");
+                if !self.loss_told.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(%error, "parts of records are lost; further ones of this file are not told");
+                }
                 Ok(T::default())
             }
             part => part,

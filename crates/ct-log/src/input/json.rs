@@ -110,6 +110,7 @@ enum Key {
     ExtraData,
     Chain,
     Certificates,
+    Entries,
     Index,
     LogUrl,
     #[default]
@@ -123,6 +124,7 @@ impl Key {
             b"extra_data" => Self::ExtraData,
             b"chain" => Self::Chain,
             b"certificates" => Self::Certificates,
+            b"entries" => Self::Entries,
             b"cert_index" | b"leaf_index" | b"log_index" | b"index" => Self::Index,
             b"log_url" => Self::LogUrl,
             _ => Self::Other,
@@ -143,6 +145,13 @@ struct Open<'a> {
     extra_data: Option<&'a [u8]>,
     index: Option<u64>,
     log_url: &'a [u8],
+}
+
+impl Open<'_> {
+    /// The array that is the value of `entries`.
+    fn is_entries(&self) -> bool {
+        !self.is_object && self.key == Key::Entries
+    }
 }
 
 #[derive(Debug)]
@@ -214,8 +223,22 @@ impl<'a> Framer<'a> {
         )))
     }
 
+    /// True inside an element of `entries`: what lies deeper there is no entry of its own.
+    fn is_inside_entry(&self) -> bool {
+        let array = self.open.iter().rposition(Open::is_entries);
+        array.is_some_and(|array| array + 1 < self.open.len())
+    }
+
+    /// An element of `entries` that is none still stands for a leaf: those behind it keep their index.
+    fn no_entry(&self, offset: usize) -> Option<Framed<'a>> {
+        let is_element = self.open.last().is_some_and(Open::is_entries);
+        is_element.then_some(Err((offset, Reason::Missing { field: "leaf_input" })))
+    }
+
     fn open_object(&mut self, rest: &'a [u8]) -> Option<Framed<'a>> {
-        if let Some((leaf_input, extra_data, bytes)) = stride(rest) {
+        if !self.is_inside_entry()
+            && let Some((leaf_input, extra_data, bytes)) = stride(rest)
+        {
             let entry = RawEntry::new(
                 self.at,
                 Form::GetEntries {
@@ -274,6 +297,7 @@ impl<'a> Framer<'a> {
         let open = self.open.drain(at..).next()?;
         self.value_done();
         match (open.leaf_input, open.extra_data) {
+            _ if self.is_inside_entry() => None,
             (Some(leaf_input), extra_data) => {
                 let form = Form::GetEntries {
                     leaf_input,
@@ -284,7 +308,7 @@ impl<'a> Framer<'a> {
                 ))
             }
             (None, Some(_)) => Some(Err((open.start, Reason::Missing { field: "leaf_input" }))),
-            (None, None) => None,
+            (None, None) => self.no_entry(open.start),
         }
     }
 
@@ -303,10 +327,13 @@ impl<'a> Framer<'a> {
         self.at += end + 2;
         let open = self.open.last_mut()?;
         if !open.is_object {
-            return (open.key == Key::Certificates).then(|| Ok(RawEntry::new(offset, Form::Root(text))));
+            if open.key == Key::Certificates {
+                return Some(Ok(RawEntry::new(offset, Form::Root(text))));
+            }
+            return self.no_entry(offset);
         }
         if !open.after_colon {
-            open.key = Key::of(text);
+            open.key = bytes(text).map_or(Key::Other, |text| Key::of(&text));
             return None;
         }
         match open.key {
@@ -314,7 +341,7 @@ impl<'a> Framer<'a> {
             Key::ExtraData => open.extra_data = Some(text),
             Key::LogUrl => open.log_url = text,
             Key::Index => open.index = number(text),
-            Key::Chain | Key::Certificates | Key::Other => {}
+            Key::Chain | Key::Certificates | Key::Entries | Key::Other => {}
         }
         self.value_done();
         None
@@ -334,12 +361,13 @@ impl<'a> Framer<'a> {
             self.at += memchr2(b'{', b'\n', rest).unwrap_or(rest.len());
             return Some(Err((offset, Reason::Unexpected { expected: "JSON" })));
         }
+        let offset = self.at;
         self.at += bytes;
         if let Some(open) = self.open.last_mut().filter(|open| open.key == Key::Index) {
             open.index = number(token);
         }
         self.value_done();
-        None
+        self.no_entry(offset)
     }
 
     fn value_done(&mut self) {

@@ -419,3 +419,42 @@ fn a_worker_needs_only_a_raw_entry_and_its_own_buffers() {
     });
     assert_eq!(total, 256);
 }
+
+/// Elements of `entries` as a JSON text.
+fn element(number: usize) -> String {
+    let all = String::from_utf8(body()).unwrap();
+    let elements: Vec<&str> = all.split("{\"leaf_input\"").skip(1).collect();
+    format!(
+        "{{\"leaf_input\"{}}}",
+        elements[number].rsplit_once('}').unwrap().0
+    )
+}
+
+#[test]
+fn every_element_of_entries_takes_one_place() {
+    let (first, last) = (element(0), element(1));
+    let nested = format!("{{\"note\":{first},\"leaf_input\":\"AAAA\",\"extra_data\":\"\"}}");
+    let holes = format!("{{\"entries\":[{first},{{}},null,7,\"x\",{nested},{last}],\"more\":[{{}},null]}}");
+    let all = read_all(holes.as_bytes());
+    let read: Vec<bool> = all.iter().map(Result::is_ok).collect();
+    assert_eq!(read, [true, false, false, false, false, false, true], "{all:?}");
+    for (place, error) in all
+        .iter()
+        .enumerate()
+        .filter_map(|(place, one)| Some((place, one.as_ref().err()?)))
+    {
+        assert_eq!(error.ordinal, place as u64);
+    }
+    assert_eq!(
+        all.last().unwrap().as_ref().unwrap().fingerprint,
+        readings(last.as_bytes())[0].fingerprint
+    );
+    let escaped = format!(
+        "{{\"entries\":[{}]}}",
+        first.replacen("leaf_input", "\\u006ceaf_input", 1)
+    );
+    assert_eq!(
+        readings(escaped.as_bytes())[0].fingerprint,
+        readings(first.as_bytes())[0].fingerprint
+    );
+}

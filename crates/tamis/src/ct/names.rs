@@ -4,7 +4,7 @@ use serde_json::json;
 use tamis_ct_index::query::{NameItem, NamesQuery};
 
 use crate::Outcome;
-use crate::cli::NamesArgs;
+use crate::cli::{Format, NamesArgs};
 use crate::ct::certificate::{spelled, time};
 use crate::ct::{host_of, open_snapshot, report_faults};
 use crate::render::{Rows, row};
@@ -42,7 +42,11 @@ pub(crate) fn run(args: &NamesArgs) -> anyhow::Result<Outcome> {
             break;
         }
     }
+    let more = query.paging.cursor.is_some() || open.is_some() && rows.printed() >= limit;
     print(open, args, limit, &mut rows)?;
+    if more {
+        talk!("there are more names; --limit ended the list");
+    }
     let found = rows.printed();
     rows.finish()?;
     report_faults(&snapshot, &faults)?;
@@ -62,10 +66,15 @@ fn print(item: Option<NameItem>, args: &NamesArgs, limit: u64, rows: &mut Rows) 
     if rows.printed() >= limit || args.since.is_some_and(|since| item.first_seen < since) {
         return Ok(());
     }
+    // A table has no column for the bare name: "only" says that no certificate is for it.
+    let wildcard = match (args.format.format, item.exact) {
+        (Format::Table, false) => json!("only"),
+        _ => json!(item.wildcard),
+    };
     rows.push(&row([
         ("name", spelled(args.format.format, &item.name)),
         ("unicode", json!(tamis_hostname::to_unicode(&item.name))),
-        ("wildcard", json!(item.wildcard)),
+        ("wildcard", wildcard),
         ("exact", json!(item.exact)),
         ("first_seen", time(Some(item.first_seen))),
         ("last_seen", time(Some(item.last_seen))),

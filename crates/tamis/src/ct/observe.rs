@@ -82,7 +82,10 @@ fn first_seen(reading: &Reading, now: i64) -> i64 {
         .timestamp_ms
         .or(reading.sct_timestamp_ms)
         .map(|ms| (ms / 1_000) as i64);
-    logged.or(reading.not_before).unwrap_or(now)
+    // A validity that starts in the future was seen today at the latest.
+    logged
+        .or(reading.not_before.map(|start| start.min(now)))
+        .unwrap_or(now)
 }
 
 fn identifier(name: Name<'_>) -> (Identifier<'_>, NameBits) {

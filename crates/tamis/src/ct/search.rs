@@ -1,5 +1,7 @@
 //! `tamis ct search`: which certificates are for a domain, an address or an e-mail.
 
+use std::net::IpAddr;
+
 use serde_json::json;
 use tamis_ct_index::Snapshot;
 use tamis_ct_index::key::Identifier;
@@ -18,6 +20,14 @@ const COLUMNS: [&str; 6] = ["name", "issuer", "not_before", "not_after", "first_
 
 pub(crate) fn run(args: &SearchArgs) -> anyhow::Result<Outcome> {
     let text = args.query.trim();
+    anyhow::ensure!(
+        text.chars().any(char::is_alphanumeric),
+        "\"{text}\" names nothing; write a domain, an IP address or an e-mail address"
+    );
+    anyhow::ensure!(
+        !is_address_range(text),
+        "{text} is a range of addresses, which cannot be searched; write one address"
+    );
     let read = tamis_hostname::read(text.as_bytes());
     let host;
     let target = if args.wildcards_covering {
@@ -59,13 +69,12 @@ pub(crate) fn run(args: &SearchArgs) -> anyhow::Result<Outcome> {
         page.faults.extend(faults);
     }
     let found = page.items.len();
-    print(
-        args.format.format,
-        &snapshot,
-        &page.items,
-        page.next.as_deref(),
-        page.partial,
-    )?;
+    let mut results = Vec::with_capacity(found);
+    for item in &page.items {
+        results.push(describe(args.format.format, &snapshot, item, &mut page.faults)?);
+    }
+    let partial = page.partial || !page.faults.is_empty() || snapshot.rows_lost();
+    print(args.format.format, &results, page.next.as_deref(), partial)?;
     report_faults(&snapshot, &page.faults)?;
     if found == 0 {
         talk!("no certificates for {text} in {}", args.data.data.display());
@@ -77,24 +86,20 @@ pub(crate) fn run(args: &SearchArgs) -> anyhow::Result<Outcome> {
     })
 }
 
-fn print(
-    format: Format,
-    snapshot: &Snapshot,
-    items: &[SearchItem],
-    next: Option<&str>,
-    partial: bool,
-) -> anyhow::Result<()> {
+/// `192.0.2.0/24` and the like.
+fn is_address_range(text: &str) -> bool {
+    let parts = text.split_once('/');
+    parts.is_some_and(|(address, bits)| address.parse::<IpAddr>().is_ok() && bits.parse::<u8>().is_ok())
+}
+
+fn print(format: Format, results: &[Row], next: Option<&str>, partial: bool) -> anyhow::Result<()> {
     if format == Format::Json {
-        let results = items
-            .iter()
-            .map(|item| describe(format, snapshot, item))
-            .collect::<anyhow::Result<Vec<Row>>>()?;
         let document = json!({ "results": results, "next_cursor": next, "partial": partial });
         return json_document(&document);
     }
     let mut rows = Rows::new(format, &COLUMNS);
-    for item in items {
-        rows.push(&describe(format, snapshot, item)?)?;
+    for result in results {
+        rows.push(result)?;
     }
     rows.finish()?;
     if let Some(next) = next {
@@ -104,8 +109,21 @@ fn print(
     Ok(())
 }
 
-fn describe(format: Format, snapshot: &Snapshot, item: &SearchItem) -> anyhow::Result<Row> {
-    let record = snapshot.certificate_of(item)?.unwrap_or_default();
+/// A result with its certificate; damage to that costs its columns and not the result.
+fn describe(
+    format: Format,
+    snapshot: &Snapshot,
+    item: &SearchItem,
+    faults: &mut Vec<tamis_ct_index::Error>,
+) -> anyhow::Result<Row> {
+    let record = match snapshot.certificate_of(item) {
+        Err(error @ tamis_ct_index::Error::Corrupt { .. }) => {
+            faults.push(error);
+            None
+        }
+        record => record?,
+    };
+    let record = record.unwrap_or_default();
     let sha256: Vec<String> = record
         .fingerprints
         .iter()

@@ -525,3 +525,22 @@ fn nobody_has_to_listen_to_the_talk() {
     assert_eq!(status.code(), Some(1), "the garbage is rejected");
     assert_eq!(home.totals()[1].1, json!(256));
 }
+
+#[test]
+fn questions_that_name_nothing_are_misuse_and_mailboxes_have_no_case() {
+    let home = Home::new();
+    home.import(&[testdata("certs/pyca/custom__san_email_dns_ip_dirname_uri.pem")]);
+    home.import(&[testdata("ct/rfc6962/live_ct.json")]);
+    for (query, hint) in [
+        ("", "names nothing"),
+        ("../..", "names nothing"),
+        ("192.0.2.0/24", "range of addresses"),
+    ] {
+        home.ct(&["search", query]).says(2, &[hint]);
+    }
+    let found = home.ask(&["search", "User@Cryptography.io"]);
+    assert_eq!(found, home.ask(&["search", "user@cryptography.io"]));
+    assert!(!found.is_empty());
+    home.ct(&["names", "com", "--limit", "1"])
+        .says(0, &["there are more names"]);
+}

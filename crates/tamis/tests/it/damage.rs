@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::corpus::{Corpus, Numbers};
-use crate::run::{Home, text};
+use crate::run::{Home, testdata, text};
 
 /// Flipped bytes of each kind of file.
 const FLIPS: u64 = 40;
@@ -181,4 +181,34 @@ fn assert_told_if_needed(home: &Home, whole: &BTreeMap<String, u64>, kind: &str,
         "write-ahead log" => {}
         _ => assert_eq!(&counts(home).1, whole, "{kind}, gone"),
     }
+}
+
+#[test]
+fn lost_issuers_and_lost_logs_are_not_taken_for_complete() {
+    let home = Home::new();
+    home.import(&[
+        "--flush-rows",
+        "50",
+        testdata("ct/rfc6962/navigli2025h2_get-entries.json.gz")
+            .to_str()
+            .unwrap(),
+    ]);
+    let search = ["search", "com", "--issuer", "encrypt", "--format", "json"];
+    assert!(
+        !home.ct(&search).code(0).json()["results"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    std::fs::remove_file(home.data().join("issuers.tamis")).unwrap();
+    let told = home.ct(&search).code(2).json();
+    assert_eq!(told["partial"], serde_json::json!(true));
+
+    let home = Home::new();
+    home.import(&[testdata("ct/rfc6962/live_ct.json")]);
+    for entry in std::fs::read_dir(home.data().join("wal")).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    home.ct(&["verify"]).says(1, &["00000001.wal", "missing"]);
+    home.ct(&["names", "org"]).code(2);
 }
