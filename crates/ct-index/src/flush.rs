@@ -294,7 +294,9 @@ impl<'r> Group<'r> {
         }
         settle_fingerprints(fingerprints);
         settle_positions(positions);
-        names.extend(wire.names());
+        // One of them may have been indexed with a larger limit on names.
+        let most = parts.iter().max_by_key(|part| part.0.names_count);
+        names.extend(most.map_or(wire, |(part, ..)| part).names());
         sort_names(names);
         common_names.extend(wire.common_names());
         writer.record(&RecordView {

@@ -48,6 +48,8 @@ impl Hasher for IdentityHasher {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
     first_seen: i64,
+    /// Names indexed, where a limit cut them: a later import with a larger limit brings more.
+    names: Option<u32>,
     /// The usual two, a precertificate and a certificate.
     fingerprints: [u64; 2],
     fingerprints_count: u8,
@@ -63,12 +65,24 @@ pub(crate) struct Novelty {
     pub(crate) positions: Vec<Position>,
     /// The copy was seen earlier than all before: its rows are needed again.
     pub(crate) earlier: bool,
+    /// Names that were over the limit before: all rows are written again.
+    pub(crate) names: u32,
 }
 
 impl Novelty {
-    pub(crate) fn is_nothing(&self) -> bool {
-        self.fingerprints.is_empty() && self.positions.is_empty() && !self.earlier
+    /// True when the record is needed with all its names.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.earlier || self.names > 0
     }
+
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.fingerprints.is_empty() && self.positions.is_empty() && !self.is_whole()
+    }
+}
+
+/// The names indexed, unless they are all that the certificate has.
+fn names_if_cut(indexed: u32, total: u64) -> Option<u32> {
+    (u64::from(indexed) < total).then_some(indexed)
 }
 
 fn short(fingerprint: &Fingerprint) -> u64 {
@@ -79,6 +93,7 @@ impl Known {
     fn of_wire(wire: &WireRecord<'_>) -> Self {
         let mut known = Self {
             first_seen: wire.first_seen,
+            names: names_if_cut(wire.names_count as u32, wire.names_total),
             ..Self::default()
         };
         known.absorb(wire);
@@ -88,6 +103,7 @@ impl Known {
     fn of_record(record: &CertRecord) -> Self {
         let mut known = Self {
             first_seen: record.first_seen,
+            names: names_if_cut(record.names.len() as u32, record.names_total),
             ..Self::default()
         };
         for fingerprint in &record.fingerprints {
@@ -105,6 +121,15 @@ impl Known {
             earlier: wire.first_seen < self.first_seen,
             ..Novelty::default()
         };
+        if let Some(indexed) = self.names {
+            let names = wire.names_count as u32;
+            let is_whole = names_if_cut(names, wire.names_total).is_none();
+            // A tenth more at least: names that are one to the index must not pass for new ones.
+            if !wire.copy && (is_whole && names > indexed || names > indexed + indexed / 10) {
+                novelty.names = names - indexed;
+                self.names = names_if_cut(names, wire.names_total);
+            }
+        }
         self.first_seen = self.first_seen.min(wire.first_seen);
         for fingerprint in wire.fingerprints() {
             if self.fingerprint(short(&fingerprint)) {

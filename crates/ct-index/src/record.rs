@@ -153,6 +153,10 @@ impl CertRecord {
         self.first_seen = self.first_seen.min(other.first_seen);
         self.deviations |= other.deviations;
         self.names_total = self.names_total.max(other.names_total);
+        if other.names.len() > self.names.len() {
+            // The other was indexed with a larger limit on names.
+            self.names = other.names;
+        }
         self.fingerprints.append(&mut other.fingerprints);
         self.positions.append(&mut other.positions);
         self.settle();

@@ -95,7 +95,7 @@ impl Writer {
                 }
                 Verdict::Copy(novelty) if novelty.is_nothing() => outcome.duplicates += 1,
                 Verdict::Copy(novelty) => {
-                    if novelty.earlier {
+                    if novelty.is_whole() {
                         // Rows carry the earliest date: they are written again and fold.
                         records.extend_from_slice(bytes);
                     } else {
@@ -106,6 +106,8 @@ impl Writer {
                     head.totals.certificates += novelty.fingerprints.len() as u64;
                     head.totals.precertificates += precertificates(novelty.fingerprints.iter());
                     head.totals.positions += novelty.positions.len() as u64;
+                    head.totals.name_rows += u64::from(novelty.names);
+                    outcome.rows += u64::from(novelty.names);
                 }
             }
         }

@@ -123,3 +123,28 @@ fn twenty_thousand_names() {
 fn as_many_names_as_fit_into_an_entry() {
     imported_within_memory(500_000);
 }
+
+#[test]
+fn a_larger_limit_adds_the_names_that_were_cut() {
+    let home = Home::new();
+    let names = (0..3_000).map(|number| format!("host-{number:07}.large.example"));
+    let file = home.file("cut.der", &certificate(names));
+    let file = file.to_str().unwrap();
+    assert_eq!(home.import(&[file])["total_name_rows"], json!(1_000));
+    home.ct(&["search", "host-0002500.large.example"]).code(1);
+    let again = home.import(&["--names-max", "5000", "--flush-rows", "10", file]);
+    assert_eq!(
+        (&again["new_name_rows"], &again["total_name_rows"]),
+        (&json!(2_001), &json!(3_001))
+    );
+    assert_eq!(home.ask(&["search", "host-0002500.large.example"]).len(), 1);
+    assert_eq!(home.ask(&["names", "large.example"]).len(), 3_001);
+    let third = home.import(&["--names-max", "5000", file]);
+    assert_eq!(
+        (&third["duplicates"], &third["total_name_rows"]),
+        (&json!(1), &json!(3_001))
+    );
+    // A smaller limit takes nothing away.
+    assert_eq!(home.import(&[file])["duplicates"], json!(1));
+    home.assert_whole();
+}
