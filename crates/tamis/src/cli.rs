@@ -137,6 +137,15 @@ pub(crate) struct ParseArgs {
     pub(crate) format: Format,
     #[command(flatten)]
     pub(crate) suffixes: SuffixArgs,
+    /// Not needed here; taken so that scripts can give it to every command
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "./tamis-data",
+        hide_default_value = true
+    )]
+    #[allow(dead_code, reason = "there is no index to open")]
+    pub(crate) data: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -234,6 +243,15 @@ pub(crate) struct InspectArgs {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
+    /// Not needed here; taken so that scripts can give it to every command
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "./tamis-data",
+        hide_default_value = true
+    )]
+    #[allow(dead_code, reason = "there is no index to open")]
+    pub(crate) data: PathBuf,
 }
 
 #[cfg(test)]

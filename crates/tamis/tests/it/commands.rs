@@ -544,3 +544,22 @@ fn questions_that_name_nothing_are_misuse_and_mailboxes_have_no_case() {
     home.ct(&["names", "com", "--limit", "1"])
         .says(0, &["there are more names"]);
 }
+
+#[test]
+fn every_command_takes_the_folder() {
+    let home = Home::new();
+    home.import(&[testdata("ct/rfc6962/live_ct.json")]);
+    let file = testdata("ct/sct/test-cert.pem");
+    let file = file.to_str().unwrap();
+    for args in [
+        &["parse", file][..],
+        &["inspect", file],
+        &["names", "org"],
+        &["search", "org"],
+        &["stats"],
+        &["verify"],
+        &["compact"],
+    ] {
+        home.ct(args).code(0);
+    }
+}
