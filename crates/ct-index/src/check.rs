@@ -29,8 +29,26 @@ pub struct CheckReport {
     pub notes: Vec<String>,
 }
 
+/// Attempts to check a folder while its owner replaces files.
+const ATTEMPTS: u32 = 10;
+
 /// Checks the folder of an index. `progress` is told each file before it is read and its size.
 pub fn check(dir: &Path, mut progress: impl FnMut(&Path, u64)) -> Result<CheckReport> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let generation = Manifest::read(dir)?.0.map(|manifest| manifest.generation);
+        let report = check_once(dir, &mut progress);
+        let whole = report.as_ref().is_ok_and(|report| report.faults.is_empty());
+        // Files that went meanwhile are no faults when a newer manifest says what took their place.
+        let now = Manifest::read(dir)?.0.map(|manifest| manifest.generation);
+        if whole || now == generation || attempt == ATTEMPTS {
+            return report;
+        }
+    }
+}
+
+fn check_once(dir: &Path, mut progress: impl FnMut(&Path, u64)) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     let (manifest, faults) = Manifest::read(dir)?;
     report.faults.extend(faults);
