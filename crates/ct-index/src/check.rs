@@ -93,7 +93,7 @@ fn check_once(dir: &Path, mut progress: impl FnMut(&Path, u64)) -> Result<CheckR
         }
     }
     let wals = wal_numbers(dir)?;
-    if !wals.contains(&manifest.first_wal) {
+    if manifest.generation > 1 && !wals.contains(&manifest.first_wal) {
         report.faults.push(missing_wal(dir, manifest.first_wal));
     }
     for number in wals {

@@ -163,6 +163,10 @@ impl Index {
         let frozen: Vec<Arc<Memtable>> = view.memtables.clone();
         let (jobs, queue) = sync_channel(FROZEN_MAX);
         let writer = Writer::start(dir, next_wal, known, jobs, &mut view)?;
+        if manifest.generation == 1 {
+            // From the second generation on, a missing log file is a loss and not a birth cut short.
+            manifest.publish(dir)?;
+        }
         let damaged = wals.iter().filter(|wal| wal.damaged);
         let shared = Shared::new(view);
         let manifest = Arc::new(Mutex::new(manifest));

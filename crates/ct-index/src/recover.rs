@@ -95,7 +95,7 @@ pub(crate) fn load(dir: &Path, cache: &Arc<BlockCache>) -> Result<Option<Loaded>
     };
     let numbers = wal_numbers(dir)?;
     let first = loaded.manifest.first_wal;
-    // The owner makes the file right after the manifest of a new folder.
+    // The owner makes the file right after the first manifest of a new folder, then publishes again.
     if loaded.manifest.generation > 1 && !numbers.contains(&first) {
         loaded.view.rows_lost = true;
         faults.push(crate::check::missing_wal(dir, first));
