@@ -137,15 +137,9 @@ pub(crate) struct ParseArgs {
     pub(crate) format: Format,
     #[command(flatten)]
     pub(crate) suffixes: SuffixArgs,
-    /// Not needed here; taken so that scripts can give it to every command
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = "./tamis-data",
-        hide_default_value = true
-    )]
-    #[allow(dead_code, reason = "there is no index to open")]
-    pub(crate) data: PathBuf,
+    /// Not needed here; taken so that scripts can give it to every command.
+    #[command(flatten)]
+    _data: DataArgs,
 }
 
 #[derive(Debug, Args)]
@@ -243,15 +237,9 @@ pub(crate) struct InspectArgs {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
-    /// Not needed here; taken so that scripts can give it to every command
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = "./tamis-data",
-        hide_default_value = true
-    )]
-    #[allow(dead_code, reason = "there is no index to open")]
-    pub(crate) data: PathBuf,
+    /// Not needed here; taken so that scripts can give it to every command.
+    #[command(flatten)]
+    _data: DataArgs,
 }
 
 #[cfg(test)]
