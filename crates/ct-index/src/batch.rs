@@ -76,7 +76,7 @@ impl Batch {
         names: impl ExactSizeIterator<Item = (Identifier<'n>, NameBits)>,
     ) {
         let issuer = self.issuer_number(seen.issuer);
-        put_observation(&mut self.bytes, seen, issuer, common_names, false);
+        put_observation(&mut self.bytes, seen, issuer, common_names);
         put_names(&mut self.bytes, names.len().min(NAMES_MAX), names);
         self.ends.push(self.bytes.len() as u32);
     }

@@ -6,9 +6,10 @@ use tamis_durable::frames::{DamageKind, FrameReader};
 
 use crate::coding::Reader;
 use crate::commit::CommitHead;
-use crate::manifest::{Manifest, NAMES};
+use crate::manifest::{Holds, Manifest, NAMES};
 use crate::memtable::{Origin, Run};
 use crate::recover::{WAL_FORMAT, wal_numbers, wal_path};
+use crate::segment::check::Tally;
 use crate::segment::{BlockCache, Segment};
 use crate::{Error, Result, dictionary, segment};
 
@@ -62,16 +63,25 @@ fn check_once(dir: &Path, mut progress: impl FnMut(&Path, u64)) -> Result<CheckR
     }
     // No cache: each block is read once.
     let cache = BlockCache::new(1 << 20);
+    let (mut led, mut expected) = <([Tally; 3], [Tally; 3])>::default();
     for entry in &manifest.segments {
         let path = entry.path(dir);
         note_file(&path, &mut report, &mut progress);
         match Segment::open(&path, entry.id, &cache) {
             Ok(mut opened) => {
                 let at_opening = std::mem::take(&mut opened.faults);
+                opened.hashes = entry.hashes;
                 let found = segment::check::check(&opened, manifest.issuers);
+                add(&mut led, found.led);
+                add(&mut expected, found.expected);
+                let rows = if entry.holds == Holds::Lookups {
+                    found.entries()
+                } else {
+                    found.rows
+                };
                 if at_opening.is_empty()
                     && found.faults.is_empty()
-                    && (found.rows, found.records) != (entry.rows, entry.records)
+                    && (rows, found.records) != (entry.rows, entry.records)
                 {
                     report.faults.push(Error::corrupt(
                         &path,
@@ -91,6 +101,10 @@ fn check_once(dir: &Path, mut progress: impl FnMut(&Path, u64)) -> Result<CheckR
             }
             Err(error) => report.faults.push(error),
         }
+    }
+    if report.faults.is_empty() && led != expected {
+        let reason = "the look-ups do not lead to the records that there are";
+        report.faults.push(Error::corrupt(dir, 0, reason));
     }
     let wals = wal_numbers(dir)?;
     if manifest.generation > 1 && !wals.contains(&manifest.first_wal) {
@@ -114,6 +128,12 @@ pub(crate) fn missing_wal(dir: &Path, number: u64) -> Error {
         0,
         "the file is missing; what was not yet in a segment is lost",
     )
+}
+
+fn add(sums: &mut [Tally; 3], others: [Tally; 3]) {
+    for (sum, other) in sums.iter_mut().zip(others) {
+        sum.add(other);
+    }
 }
 
 fn note_file(path: &Path, report: &mut CheckReport, progress: &mut impl FnMut(&Path, u64)) {

@@ -51,6 +51,9 @@ pub enum Error {
         /// The first failure.
         reason: String,
     },
+    /// The index is being closed.
+    #[error("the index is being closed; nothing was lost")]
+    Stopped,
     /// This program did what it must not.
     #[error("{0}; this is a bug, please report it")]
     Bug(String),
@@ -97,7 +100,7 @@ impl Error {
             Self::NoIndex { .. } | Self::BadCursor(_) | Self::BadQuery(_) | Self::TooLarge { .. } => {
                 Blame::Input
             }
-            Self::Io { .. } | Self::Refusing { .. } => Blame::Environment,
+            Self::Io { .. } | Self::Refusing { .. } | Self::Stopped => Blame::Environment,
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::index::SuffixList;
 use crate::key::KeyRange;
-use crate::manifest::{Manifest, SegmentEntry};
+use crate::manifest::{HashPart, Holds, KeyPart, Manifest, SegmentEntry};
 use crate::memtable::{Memtable, Run};
 use crate::merge::{Merge, write_rows};
 use crate::record::{
@@ -20,7 +20,6 @@ use crate::record::{
 };
 use crate::recover::wal_path;
 use crate::row::RowCursor;
-use crate::segment::writer::Content;
 use crate::segment::{BlockCache, Segment, SegmentWriter};
 use crate::view::{Shared, View};
 use crate::{Error, Result};
@@ -173,12 +172,17 @@ impl Flusher {
         let mut entry = SegmentEntry {
             id,
             month,
+            holds: Holds::Everything,
+            tier: 0,
+            run: id,
+            keys: KeyPart::default(),
+            hashes: HashPart::default(),
             bytes: 0,
             rows: 0,
             records: 0,
         };
         let path = entry.path(&self.dir);
-        let mut writer = SegmentWriter::create(&path, id, Content::Flushed, self.suffixes.clone())?;
+        let mut writer = SegmentWriter::create(&path, id, Holds::Everything, self.suffixes.clone())?;
         let everything = KeyRange {
             start: Vec::new(),
             end: vec![u8::MAX],
@@ -223,72 +227,136 @@ pub(crate) fn month_of(seconds: i64) -> String {
     format!("{:04}-{:02}", time.year(), u8::from(time.month()))
 }
 
-/// Records by issuance, copies folded into what they copy.
+/// Records in order of discovery, copies folded into what they copy where that is here too.
 fn write_records(runs: &[Arc<Run>], writer: &mut SegmentWriter) -> Result<u64> {
-    // Places are sorted, not records: those are ten times larger.
-    let mut places: Vec<(u64, u32, u32)> = Vec::new();
-    for (run, number) in runs.iter().zip(0..) {
-        places.extend(
-            run.issuances()
-                .zip(0..)
-                .map(|(issuance, record)| (issuance, number, record)),
-        );
-    }
-    places.sort_unstable();
+    let copies = Copies::of(runs);
+    let mut waiting = copies.sorted.iter().peekable();
     let mut written = 0;
     let mut group = Group::default();
-    for same_issuance in places.chunk_by(|a, b| a.0 == b.0) {
-        let parts = same_issuance
-            .iter()
-            .filter_map(|&(_, run, record)| runs.get(run as usize)?.wire_record(record as usize));
-        group.parts.clear();
-        group.parts.extend(parts);
-        // One serial unless hashes collide.
-        group
-            .parts
-            .sort_by(|a, b| (a.0.serial, a.1).cmp(&(b.0.serial, b.1)));
-        let mut rest = std::mem::take(&mut group.parts);
-        for same in rest.chunk_by(|a, b| a.0.serial == b.0.serial) {
-            group.fold(same, writer)?;
+    for (number, run) in runs.iter().enumerate() {
+        for record in 0..run.records() {
+            let Some((seq, copy_of)) = run.seqs(record) else {
+                break;
+            };
+            if copy_of.is_some_and(|original| copies.has_original(runs, original)) {
+                continue;
+            }
+            group.parts.extend(part(runs, (number, record)));
+            while let Some(copy) = waiting.next_if(|copy| copy.original == seq) {
+                group.parts.extend(part(runs, copy.place));
+            }
+            group.fold(writer)?;
             written += 1;
         }
-        rest.clear();
-        group.parts = rest;
     }
     Ok(written)
+}
+
+/// Number of a run and of a record in it.
+type Place = (usize, usize);
+
+/// A record in its wire form with its seq and issuer.
+type Part<'r> = (WireRecord<'r>, u64, u32);
+
+fn part(runs: &[Arc<Run>], (run, record): Place) -> Option<Part<'_>> {
+    runs.get(run)?.wire_record(record)
+}
+
+/// A copy whose original is in the same memtables.
+struct Copy {
+    original: u64,
+    seq: u64,
+    place: Place,
+}
+
+/// Records that follow one another in seq and in place.
+struct Stretch {
+    seqs: std::ops::Range<u64>,
+    first: Place,
+}
+
+struct Copies {
+    /// By original, then seq.
+    sorted: Vec<Copy>,
+    stretches: Vec<Stretch>,
+}
+
+impl Copies {
+    fn of(runs: &[Arc<Run>]) -> Self {
+        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut sorted = Vec::new();
+        for (number, run) in runs.iter().enumerate() {
+            for record in 0..run.records() {
+                let Some((seq, copy_of)) = run.seqs(record) else {
+                    break;
+                };
+                let place = (number, record);
+                match stretches.last_mut() {
+                    Some(last) if last.seqs.end == seq && last.first.0 == number => last.seqs.end += 1,
+                    _ => stretches.push(Stretch {
+                        seqs: seq..seq + 1,
+                        first: place,
+                    }),
+                }
+                sorted.extend(copy_of.map(|original| Copy { original, seq, place }));
+            }
+        }
+        let mut copies = Self {
+            sorted: Vec::new(),
+            stretches,
+        };
+        sorted.retain(|copy| copies.has_original(runs, copy.original));
+        sorted.sort_unstable_by_key(|copy| (copy.original, copy.seq));
+        copies.sorted = sorted;
+        copies
+    }
+
+    /// True when the record with this seq is here, and no copy itself.
+    fn has_original(&self, runs: &[Arc<Run>], seq: u64) -> bool {
+        let behind = self
+            .stretches
+            .partition_point(|stretch| stretch.seqs.start <= seq);
+        let stretch = behind.checked_sub(1).and_then(|at| self.stretches.get(at));
+        let Some(Stretch { seqs, first }) = stretch.filter(|stretch| stretch.seqs.contains(&seq)) else {
+            return false;
+        };
+        let record = first.1 + (seq - seqs.start) as usize;
+        let found = runs.get(first.0).and_then(|run| run.seqs(record));
+        found == Some((seq, None))
+    }
 }
 
 /// Buffers for folding the parts of one record, kept from record to record.
 #[derive(Default)]
 struct Group<'r> {
-    /// Parts with their seq and issuer.
-    parts: Vec<(WireRecord<'r>, u64, u32)>,
+    /// What to fold, by seq.
+    parts: Vec<Part<'r>>,
     fingerprints: Vec<Fingerprint>,
     positions: Vec<Position>,
     names: Vec<(&'r [u8], NameBits)>,
     common_names: Vec<&'r str>,
 }
 
-impl<'r> Group<'r> {
-    /// Writes the record that `parts` (of one issuance, by seq) make.
-    fn fold(&mut self, parts: &[(WireRecord<'r>, u64, u32)], writer: &mut SegmentWriter) -> Result<()> {
-        // The oldest part that is no copy tells everything that parts share.
-        let whole = parts.iter().find(|(wire, ..)| !wire.copy).or(parts.first());
-        let Some((wire, _, issuer)) = whole else {
-            return Ok(());
-        };
+impl Group<'_> {
+    /// Writes the record that the parts make, and is empty again.
+    fn fold(&mut self, writer: &mut SegmentWriter) -> Result<()> {
         let Self {
+            parts,
             fingerprints,
             positions,
             names,
             common_names,
-            ..
         } = self;
+        // The oldest part that is not slim tells everything that parts share.
+        let whole = parts.iter().find(|(wire, ..)| !wire.slim).or(parts.first());
+        let Some((wire, _, issuer)) = whole else {
+            return Ok(());
+        };
         fingerprints.clear();
         positions.clear();
         names.clear();
         common_names.clear();
-        for (part, ..) in parts {
+        for (part, ..) in parts.iter() {
             fingerprints.extend(part.fingerprints());
             positions.extend(part.positions());
         }
@@ -301,8 +369,9 @@ impl<'r> Group<'r> {
         common_names.extend(wire.common_names());
         writer.record(&RecordView {
             issuance: wire.issuance,
-            seq: parts.iter().map(|part| part.1).min().unwrap_or(0),
-            copy: wire.copy,
+            seq: parts.first().map_or(0, |part| part.1),
+            copy_of: parts.first().and_then(|part| part.0.copy_of),
+            slim: wire.slim,
             serial: wire.serial,
             fingerprints,
             positions,
@@ -315,6 +384,8 @@ impl<'r> Group<'r> {
             names_total: parts.iter().map(|part| part.0.names_total).max().unwrap_or(0),
             deviations: parts.iter().fold(0, |all, part| all | part.0.deviations),
             names,
-        })
+        })?;
+        parts.clear();
+        Ok(())
     }
 }

@@ -15,15 +15,15 @@ use crate::query::cursor::Place;
 use crate::record::WireRecord;
 use crate::row::RowCursor;
 use crate::segment::block::{BlockKind, frame, unframe_any};
-use crate::segment::certificates::CertificatesBlock;
 use crate::segment::filter::LineFilter;
 use crate::segment::hashes::HashesBlock;
 use crate::segment::index::Chunk;
-use crate::segment::journal::{self, JournalBlock};
 use crate::segment::layout::{self, Footer};
 use crate::segment::meta::Meta;
 use crate::segment::names::NamesBlock;
 use crate::segment::organizations::OrganizationsBlock;
+use crate::segment::positions;
+use crate::segment::records::RecordsBlock;
 use crate::segment::{BlockCache, Segment};
 
 /// Decodes the payload of a block whose kind has this code. Domains are left out: they are read by
@@ -31,20 +31,14 @@ use crate::segment::{BlockCache, Segment};
 pub fn block(kind: u8, payload: &[u8]) {
     match BlockKind::of(kind) {
         Some(BlockKind::Names) => names(payload),
-        Some(BlockKind::Certificates) => certificates(payload),
-        Some(BlockKind::Fingerprints | BlockKind::Serials) => {
+        Some(BlockKind::Records) => records(payload),
+        Some(BlockKind::Fingerprints | BlockKind::Serials | BlockKind::Issuances) => {
             if let Ok(block) = HashesBlock::decode(payload) {
-                let hash = block.entry(0).map_or(0, |(hash, _)| hash);
+                let hash = block.entry(0).map_or(0, |entry| entry.hash());
                 assert!(block.matching(hash).count() <= block.len());
             }
         }
-        Some(BlockKind::Journal) => {
-            if let Ok(block) = JournalBlock::decode(payload) {
-                let last = block.rows.last().map_or(0, |row| row.seq);
-                let _ = (block.of_seq(last), journal::bounds_of(0, &block.rows));
-            }
-        }
-        Some(BlockKind::JournalBounds) => drop(journal::decode_bounds(payload)),
+        Some(BlockKind::PositionBounds) => drop(positions::decode_bounds(payload)),
         Some(BlockKind::Organizations) => drop(OrganizationsBlock::decode(payload)),
         Some(BlockKind::IndexChunk | BlockKind::IndexTop) => chunk(payload),
         Some(BlockKind::Meta) => {
@@ -77,12 +71,13 @@ fn names(payload: &[u8]) {
     assert!(block.partition(|_, _| true) == block.len());
 }
 
-fn certificates(payload: &[u8]) {
-    let Ok(block) = CertificatesBlock::decode(payload) else {
+fn records(payload: &[u8]) {
+    let Ok(block) = RecordsBlock::decode(payload) else {
         return;
     };
-    for stored in &block.records {
-        assert!(stored.record.same_issuance(&stored.record));
+    for record in &block.records {
+        assert!(record.same_issuance(record));
+        assert_eq!(block.of_seq(record.seq), Some(record));
     }
     let _ = block.memory_bytes();
 }
@@ -118,10 +113,12 @@ pub fn segment(path: &Path) {
         return;
     };
     let _ = crate::segment::check::check(&segment, 8);
-    let _ = segment.of_issuance(7);
+    for kind in [BlockKind::Fingerprints, BlockKind::Serials, BlockKind::Issuances] {
+        let _ = segment.look_up(kind, 7);
+    }
     let _ = segment.of_seq(7);
     let _ = segment.of_position(1, 7);
-    let _ = segment.of_serial(b"7");
+    let _ = segment.search_all(|_| true);
     let everything = KeyRange {
         start: Vec::new(),
         end: vec![u8::MAX],

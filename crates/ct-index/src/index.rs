@@ -19,7 +19,9 @@ use tamis_durable::frames::FrameWriter;
 use tamis_hostname::PublicSuffixes;
 
 use crate::batch::Batch;
-use crate::compact::{Compacted, Compactor, Policy};
+use crate::compact::cycle::{self, Cycle, Parts};
+use crate::compact::pace::Pace;
+use crate::compact::{Compacted, Policy};
 use crate::flush::{FlushJob, Flusher};
 use crate::folder;
 use crate::manifest::{self, LogEntry, Manifest};
@@ -47,6 +49,8 @@ pub struct Options {
     pub now: fn() -> i64,
     /// Which domains are registrable; names the domains of a segment. Default: the list shipped.
     pub public_suffixes: SuffixList,
+    /// Merging in the background; `None` for never. Default every 30 s.
+    pub compaction: Option<Cycle>,
 }
 
 /// The shipped public suffix list, or a newer one.
@@ -78,6 +82,7 @@ impl Default for Options {
                     .map_or(0, |now| now.as_secs() as i64)
             },
             public_suffixes: SuffixList::default(),
+            compaction: Some(Cycle::default()),
         }
     }
 }
@@ -115,9 +120,8 @@ pub struct Index {
     manifest: Arc<Mutex<Manifest>>,
     writer: Mutex<Writer>,
     flusher: Mutex<Option<JoinHandle<()>>>,
-    cache: Arc<BlockCache>,
-    /// Held by the one compaction that may run.
-    compacting: Mutex<()>,
+    compacting: Arc<Parts>,
+    compactor: Mutex<Option<JoinHandle<()>>>,
     _lock: FolderLock,
 }
 
@@ -180,6 +184,20 @@ impl Index {
             damaged_wals: damaged.map(|wal| wal.number).collect(),
         };
         let thread = spawn_flusher(flusher, queue, dir)?;
+        let compacting = Arc::new(Parts {
+            dir: dir.to_owned(),
+            shared: Arc::clone(&shared),
+            manifest: Arc::clone(&manifest),
+            cache,
+            suffixes: options.public_suffixes.clone(),
+            pace: Pace::default(),
+            running: Mutex::new(()),
+        });
+        let cycle = options.compaction;
+        let compactor = cycle
+            .map(|cycle| cycle::spawn(Arc::clone(&compacting), cycle))
+            .transpose()
+            .map_err(Error::io("start the compaction thread of", dir))?;
         let index = Self {
             dir: dir.to_owned(),
             options,
@@ -187,8 +205,8 @@ impl Index {
             manifest,
             writer: Mutex::new(writer),
             flusher: Mutex::new(Some(thread)),
-            cache,
-            compacting: Mutex::new(()),
+            compacting,
+            compactor: Mutex::new(compactor),
             _lock: lock,
         };
         index.settle_replayed(frozen)?;
@@ -370,20 +388,8 @@ impl Index {
     }
 
     /// As [`Self::compact`]; `progress` is told after each merge.
-    pub fn compact_with(&self, policy: &Policy, mut progress: impl FnMut(&Compacted)) -> Result<Compacted> {
-        let _one = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
-        let compactor = Compactor {
-            dir: &self.dir,
-            shared: &self.shared,
-            manifest: &self.manifest,
-            cache: &self.cache,
-            suffixes: &self.options.public_suffixes,
-        };
-        let mut done = Compacted::default();
-        while compactor.step(policy, &mut done)? {
-            progress(&done);
-        }
-        Ok(done)
+    pub fn compact_with(&self, policy: &Policy, progress: impl FnMut(&Compacted)) -> Result<Compacted> {
+        self.compacting.compact(policy, 0, progress)
     }
 
     /// Commits, flushes what is worth a segment, and ends the background thread.
@@ -398,9 +404,12 @@ impl Index {
 
     fn stop(&self) {
         self.lock().jobs = None;
-        let thread = self.flusher.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            let _ = thread.join();
+        self.compacting.pace.stop();
+        for thread in [&self.flusher, &self.compactor] {
+            let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(thread) = thread {
+                let _ = thread.join();
+            }
         }
     }
 

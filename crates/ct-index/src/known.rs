@@ -47,6 +47,8 @@ impl Hasher for IdentityHasher {
 /// What is known of one issuance.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
+    /// Of the first record of the issuance: what copies refer to.
+    seq: u64,
     first_seen: i64,
     /// Names indexed, where a limit cut them: a later import with a larger limit brings more.
     names: Option<u32>,
@@ -90,8 +92,9 @@ fn short(fingerprint: &Fingerprint) -> u64 {
 }
 
 impl Known {
-    fn of_wire(wire: &WireRecord<'_>) -> Self {
+    fn of_wire(wire: &WireRecord<'_>, seq: u64) -> Self {
         let mut known = Self {
+            seq: wire.copy_of.unwrap_or(seq),
             first_seen: wire.first_seen,
             names: names_if_cut(wire.names_count as u32, wire.names_total),
             ..Self::default()
@@ -102,6 +105,7 @@ impl Known {
 
     fn of_record(record: &CertRecord) -> Self {
         let mut known = Self {
+            seq: record.copy_of.unwrap_or(record.seq),
             first_seen: record.first_seen,
             names: names_if_cut(record.names.len() as u32, record.names_total),
             ..Self::default()
@@ -125,7 +129,7 @@ impl Known {
             let names = wire.names_count as u32;
             let is_whole = names_if_cut(names, wire.names_total).is_none();
             // A tenth more at least: names that are one to the index must not pass for new ones.
-            if !wire.copy && (is_whole && names > indexed || names > indexed + indexed / 10) {
+            if !wire.slim && (is_whole && names > indexed || names > indexed + indexed / 10) {
                 novelty.names = names - indexed;
                 self.names = names_if_cut(names, wire.names_total);
             }
@@ -214,8 +218,8 @@ pub(crate) struct KnownIssuances {
 pub(crate) enum Verdict {
     /// An issuance not seen before.
     New,
-    /// A copy of a known one, and what it brings.
-    Copy(Novelty),
+    /// A copy of the record with this seq, and what it brings.
+    Copy(u64, Novelty),
 }
 
 impl KnownIssuances {
@@ -237,10 +241,12 @@ impl KnownIssuances {
         }
     }
 
-    /// Judges a record and notes it. `look_up` finds what the segments hold of an issuance.
+    /// Judges a record and notes it under `seq`, should it be new. `look_up` finds what the segments hold
+    /// of an issuance.
     pub(crate) fn judge(
         &mut self,
         wire: &WireRecord<'_>,
+        seq: u64,
         look_up: impl FnOnce() -> crate::Result<Option<CertRecord>>,
     ) -> crate::Result<Verdict> {
         let identity = (wire.issuance, xxh3_64_with_seed(wire.serial, self.seed.0));
@@ -253,18 +259,19 @@ impl KnownIssuances {
                     // What the copy brings lies in the file at hand only.
                     *held_by = wal;
                 }
-                return Ok(Verdict::Copy(novelty));
+                return Ok(Verdict::Copy(known.seq, novelty));
             }
             Entry::Vacant(entry) => match look_up()? {
                 Some(record) => {
                     let mut known = Known::of_record(&record);
                     let novelty = known.absorb(wire);
                     let held_by = if novelty.is_nothing() { 0 } else { wal };
+                    let of = known.seq;
                     entry.insert((held_by, known));
-                    (Verdict::Copy(novelty), held_by)
+                    (Verdict::Copy(of, novelty), held_by)
                 }
                 None => {
-                    entry.insert((wal, Known::of_wire(wire)));
+                    entry.insert((wal, Known::of_wire(wire, seq)));
                     (Verdict::New, wal)
                 }
             },
@@ -280,8 +287,9 @@ impl KnownIssuances {
     pub(crate) fn replay(
         &mut self,
         wire: &WireRecord<'_>,
+        seq: u64,
         look_up: impl FnOnce() -> crate::Result<Option<CertRecord>>,
     ) -> crate::Result<()> {
-        self.judge(wire, look_up).map(drop)
+        self.judge(wire, seq, look_up).map(drop)
     }
 }

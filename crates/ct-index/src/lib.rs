@@ -41,6 +41,7 @@ pub mod index;
 pub mod inspect;
 pub mod key;
 mod known;
+mod lookup;
 mod manifest;
 mod memtable;
 mod merge;

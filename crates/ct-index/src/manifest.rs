@@ -30,6 +30,63 @@ const BYTES_MAX: u64 = 256 << 20;
 /// Both copies, the first read first.
 pub(crate) const NAMES: [&str; 2] = ["MANIFEST", "MANIFEST.copy"];
 
+/// Which tables a segment holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Holds {
+    /// All of a flush.
+    Everything,
+    /// A part of the names, in order of keys.
+    Names,
+    /// Records, in order of discovery.
+    Records,
+    /// A part of the look-ups, in order of hashes.
+    Lookups,
+}
+
+/// The part of all hashes that begins with the same bits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HashPart {
+    /// How many leading bits are the same.
+    pub(crate) bits: u32,
+    /// Those bits as a number.
+    pub(crate) prefix: u64,
+}
+
+impl HashPart {
+    pub(crate) fn holds(self, hash: u64) -> bool {
+        hash.checked_shr(64 - self.bits).unwrap_or(0) == self.prefix
+    }
+
+    /// True when every hash of `other` belongs to this part.
+    pub(crate) fn encloses(self, other: Self) -> bool {
+        self.bits <= other.bits && other.prefix >> (other.bits - self.bits) == self.prefix
+    }
+}
+
+/// The part of all keys from one cut to the next.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyPart {
+    /// First key that may belong to it.
+    pub(crate) from: String,
+    /// First key behind it; `None` for the last part.
+    pub(crate) until: Option<String>,
+}
+
+impl KeyPart {
+    /// Orders ends: that of the last part is the largest.
+    pub(crate) fn end(&self) -> (bool, &str) {
+        self.until.as_deref().map_or((true, ""), |until| (false, until))
+    }
+
+    /// True when every key of `other` belongs to this part.
+    pub(crate) fn encloses(&self, other: &Self) -> bool {
+        self.from <= other.from && other.end() <= self.end()
+    }
+}
+
 /// A live segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,7 +94,17 @@ pub(crate) struct SegmentEntry {
     pub(crate) id: u64,
     /// Folder, the month of ingestion: `2026-11`.
     pub(crate) month: String,
+    pub(crate) holds: Holds,
+    /// Merges that lie behind it: 0 for a flush.
+    pub(crate) tier: u32,
+    /// Id of the oldest flush in it: orders segments by age, and parts of one merge share it.
+    pub(crate) run: u64,
+    /// Which keys, of names.
+    pub(crate) keys: KeyPart,
+    /// Which hashes, of look-ups.
+    pub(crate) hashes: HashPart,
     pub(crate) bytes: u64,
+    /// Rows of names, or entries of look-ups.
     pub(crate) rows: u64,
     pub(crate) records: u64,
 }
@@ -109,6 +176,8 @@ pub(crate) struct Manifest {
     /// Grows with each publication.
     pub(crate) generation: u64,
     pub(crate) segments: Vec<SegmentEntry>,
+    /// Keys at which merges cut names into parts, sorted, by tier. Never removed, so that parts nest.
+    pub(crate) cuts: Vec<Vec<String>>,
     pub(crate) logs: Vec<LogEntry>,
     /// Issuers in the dictionary file, and its length in bytes.
     pub(crate) issuers: u32,

@@ -19,6 +19,7 @@ const RUNS_PER_TIER: usize = 8;
 #[derive(Debug, Clone, Copy)]
 struct RunRecord {
     attrs: RowAttrs,
+    copy_of: Option<u64>,
     arena: u32,
     offset: u32,
 }
@@ -76,6 +77,7 @@ impl Run {
             let attrs = attrs_of(&record, seq, issuer_of(record.issuer), number);
             run.records.push(RunRecord {
                 attrs,
+                copy_of: record.copy_of,
                 arena: 0,
                 offset,
             });
@@ -173,9 +175,10 @@ impl Run {
         Some((self.wire_at(record)?, record.attrs.seq, record.attrs.issuer))
     }
 
-    /// Issuances in the order of arrival.
-    pub(crate) fn issuances(&self) -> impl Iterator<Item = u64> + '_ {
-        self.records.iter().map(|record| record.attrs.issuance)
+    /// Seq of a record and of what it is a copy of, by its place in the order of arrival.
+    pub(crate) fn seqs(&self, number: usize) -> Option<(u64, Option<u64>)> {
+        let record = self.records.get(number)?;
+        Some((record.attrs.seq, record.copy_of))
     }
 
     fn wire_at(&self, record: &RunRecord) -> Option<WireRecord<'_>> {

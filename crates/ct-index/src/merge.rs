@@ -127,9 +127,34 @@ impl Merge {
     }
 }
 
+/// Numbers of organisations in the segment that is written, by source and number there.
+#[derive(Default)]
+pub(crate) struct OrganizationNumbers(HashMap<(usize, u32), u32>);
+
+impl OrganizationNumbers {
+    /// The number in `writer` of an organisation that a row of `source` refers to.
+    pub(crate) fn number(
+        &mut self,
+        merge: &Merge,
+        source: usize,
+        number: u32,
+        writer: &mut SegmentWriter,
+    ) -> Result<u32> {
+        if number == 0 {
+            return Ok(0);
+        }
+        if let Some(&known) = self.0.get(&(source, number)) {
+            return Ok(known);
+        }
+        let here = writer.organization(&merge.organization(source, number)?);
+        self.0.insert((source, number), here);
+        Ok(here)
+    }
+}
+
 /// Writes every row of a merge, organisations numbered anew for the segment.
 pub(crate) fn write_rows(merge: &mut Merge, writer: &mut SegmentWriter) -> Result<u64> {
-    let mut numbers: HashMap<(usize, u32), u32> = HashMap::new();
+    let mut numbers = OrganizationNumbers::default();
     let (mut rows, mut key) = (0, Vec::new());
     while let Some((row_key, mut attrs, source)) = merge.next()? {
         if attrs.organization == 0 {
@@ -137,15 +162,7 @@ pub(crate) fn write_rows(merge: &mut Merge, writer: &mut SegmentWriter) -> Resul
         } else {
             key.clear();
             key.extend_from_slice(row_key);
-            let number = match numbers.get(&(source, attrs.organization)) {
-                Some(&number) => number,
-                None => {
-                    let number = writer.organization(&merge.organization(source, attrs.organization)?);
-                    numbers.insert((source, attrs.organization), number);
-                    number
-                }
-            };
-            attrs.organization = number;
+            attrs.organization = numbers.number(merge, source, attrs.organization, writer)?;
             writer.row(&key, &attrs)?;
         }
         rows += 1;

@@ -6,7 +6,8 @@
 //!
 //! # Invariants
 //! Records of one issuance (equal issuance hash **and** equal serial) fold into one: fingerprints
-//! and positions are united, times and `seq` keep the smallest.
+//! and positions are united, times and `seq` keep the smallest. A copy names the record it belongs to
+//! by that record's `seq`.
 
 use crate::coding::{Decoded, Malformed, Reader, put_bytes, put_varint, put_zigzag};
 use crate::key::Identifier;
@@ -105,8 +106,10 @@ pub struct CertRecord {
     pub issuance: u64,
     /// Order of discovery in this folder.
     pub seq: u64,
-    /// True while only a copy is known that brings fingerprints or positions to another record.
-    pub copy: bool,
+    /// What this was found to be a copy of, by `seq`; `None` for the first of an issuance.
+    pub copy_of: Option<u64>,
+    /// A copy that tells only what it adds: no serial number, dates or names.
+    pub slim: bool,
     /// Serial number, raw content bytes.
     pub serial: Vec<u8>,
     /// Every fingerprint of the issuance, sorted.
@@ -141,14 +144,27 @@ impl CertRecord {
 
     /// True when `other` tells about the same issuance.
     pub fn same_issuance(&self, other: &Self) -> bool {
-        self.issuance == other.issuance && self.serial == other.serial
+        self.issuance == other.issuance
+            && (self.first_seq() == other.first_seq()
+                || (!self.slim && !other.slim && self.serial == other.serial))
+    }
+
+    /// The `seq` of the first record of the issuance.
+    fn first_seq(&self) -> u64 {
+        self.copy_of.unwrap_or(self.seq)
     }
 
     /// Folds a record of the same issuance into this one. Commutative and associative up to limits.
     pub fn fold(&mut self, mut other: Self) {
-        if self.copy && !other.copy || (self.copy == other.copy && other.seq < self.seq) {
+        if self.slim && !other.slim || (self.slim == other.slim && other.seq < self.seq) {
             std::mem::swap(self, &mut other);
         }
+        let original = self.copy_of.is_none() || other.copy_of.is_none();
+        self.copy_of = if original {
+            None
+        } else {
+            self.copy_of.min(other.copy_of)
+        };
         self.seq = self.seq.min(other.seq);
         self.first_seen = self.first_seen.min(other.first_seen);
         self.deviations |= other.deviations;
@@ -188,7 +204,8 @@ pub(crate) fn settle_positions(positions: &mut Vec<Position>) {
 pub(crate) struct RecordView<'a> {
     pub(crate) issuance: u64,
     pub(crate) seq: u64,
-    pub(crate) copy: bool,
+    pub(crate) copy_of: Option<u64>,
+    pub(crate) slim: bool,
     pub(crate) serial: &'a [u8],
     pub(crate) fingerprints: &'a [Fingerprint],
     pub(crate) positions: &'a [Position],
@@ -216,7 +233,8 @@ impl CertRecord {
         visit(&RecordView {
             issuance: self.issuance,
             seq: self.seq,
-            copy: self.copy,
+            copy_of: self.copy_of,
+            slim: self.slim,
             serial: &self.serial,
             fingerprints: &self.fingerprints,
             positions: &self.positions,
@@ -233,20 +251,15 @@ impl CertRecord {
     }
 }
 
-const FLAG_COPY: u8 = 1;
-const FLAG_NOT_BEFORE: u8 = 2;
-const FLAG_NOT_AFTER: u8 = 4;
+pub(crate) const FLAG_COPY: u8 = 1;
+pub(crate) const FLAG_NOT_BEFORE: u8 = 2;
+pub(crate) const FLAG_NOT_AFTER: u8 = 4;
+pub(crate) const FLAG_SLIM: u8 = 8;
+const FLAGS: u8 = FLAG_COPY | FLAG_NOT_BEFORE | FLAG_NOT_AFTER | FLAG_SLIM;
 
-/// Appends the wire form of an observation; names are appended by [`WireNames`].
-pub(crate) fn put_observation(
-    out: &mut Vec<u8>,
-    seen: &Observation<'_>,
-    issuer: u32,
-    names: &[&str],
-    copy: bool,
-) {
-    let mut flags = if copy { FLAG_COPY } else { 0 };
-    flags |= if seen.not_before.is_some() {
+/// Appends the wire form of an observation; names are appended by [`put_names`].
+pub(crate) fn put_observation(out: &mut Vec<u8>, seen: &Observation<'_>, issuer: u32, names: &[&str]) {
+    let mut flags = if seen.not_before.is_some() {
         FLAG_NOT_BEFORE
     } else {
         0
@@ -293,25 +306,41 @@ fn put_positions(out: &mut Vec<u8>, positions: &[Position]) {
     }
 }
 
-/// The wire form of a copy: what it adds to a record that is already there, and nothing else.
+/// Bytes of the issuance and the flags, in front of a record.
+const HEAD_BYTES: usize = 9;
+
+/// The wire form of a copy of the record `copy_of`: what it adds, and nothing else.
 pub(crate) fn put_copy(
     out: &mut Vec<u8>,
-    of: &WireRecord<'_>,
+    wire: &WireRecord<'_>,
+    copy_of: u64,
     fingerprints: &[Fingerprint],
     positions: &[Position],
 ) {
-    out.extend_from_slice(&of.issuance.to_le_bytes());
-    out.push(FLAG_COPY);
-    put_zigzag(out, of.first_seen);
-    put_varint(out, of.issuer);
-    put_bytes(out, of.serial);
+    out.extend_from_slice(&wire.issuance.to_le_bytes());
+    out.push(FLAG_COPY | FLAG_SLIM);
+    put_varint(out, copy_of);
+    put_zigzag(out, wire.first_seen);
+    put_varint(out, wire.issuer);
+    put_bytes(out, wire.serial);
     put_fingerprints(out, fingerprints);
     put_positions(out, positions);
     put_bytes(out, b"");
     put_varint(out, 0);
     put_varint(out, 0);
-    put_varint(out, of.deviations);
+    put_varint(out, wire.deviations);
     put_varint(out, 0);
+}
+
+/// The wire form of a copy that is written whole; `bytes` are those of the observation.
+pub(crate) fn put_whole_copy(out: &mut Vec<u8>, bytes: &[u8], copy_of: u64) {
+    let (head, rest) = bytes.split_at_checked(HEAD_BYTES).unwrap_or((bytes, &[]));
+    out.extend_from_slice(head);
+    if let Some(flags) = out.last_mut() {
+        *flags |= FLAG_COPY;
+    }
+    put_varint(out, copy_of);
+    out.extend_from_slice(rest);
 }
 
 /// Cuts text at [`TEXT_BYTES_MAX`], on a character.
@@ -372,7 +401,8 @@ pub(crate) fn put_names<'n>(
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WireRecord<'a> {
     pub(crate) issuance: u64,
-    pub(crate) copy: bool,
+    pub(crate) copy_of: Option<u64>,
+    pub(crate) slim: bool,
     pub(crate) first_seen: i64,
     pub(crate) not_before: Option<i64>,
     pub(crate) not_after: Option<i64>,
@@ -425,9 +455,14 @@ impl<'a> WireRecord<'a> {
     pub(crate) fn read_unchecked(reader: &mut Reader<'a>) -> Decoded<Self> {
         let issuance = reader.u64()?;
         let flags = reader.u8()?;
-        if flags & !(FLAG_COPY | FLAG_NOT_BEFORE | FLAG_NOT_AFTER) != 0 {
+        if flags & !FLAGS != 0 {
             return Err(Malformed("unknown flags in a record"));
         }
+        let copy_of = if flags & FLAG_COPY != 0 {
+            Some(reader.varint()?)
+        } else {
+            None
+        };
         let first_seen = reader.zigzag()?;
         let not_before = if flags & FLAG_NOT_BEFORE != 0 {
             Some(reader.zigzag()?)
@@ -466,7 +501,8 @@ impl<'a> WireRecord<'a> {
         }
         Ok(Self {
             issuance,
-            copy: flags & FLAG_COPY != 0,
+            copy_of,
+            slim: flags & FLAG_SLIM != 0,
             first_seen,
             not_before,
             not_after,
@@ -529,7 +565,8 @@ impl<'a> WireRecord<'a> {
         let mut record = CertRecord {
             issuance: self.issuance,
             seq,
-            copy: self.copy,
+            copy_of: self.copy_of,
+            slim: self.slim,
             serial: self.serial.to_vec(),
             fingerprints: self.fingerprints().collect(),
             positions: self.positions().collect(),

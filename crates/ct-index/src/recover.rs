@@ -67,6 +67,7 @@ pub(crate) fn load(dir: &Path, cache: &Arc<BlockCache>) -> Result<Option<Loaded>
             Ok(mut segment) => {
                 faults.append(&mut segment.faults);
                 rows_lost |= segment.salvaged;
+                segment.hashes = entry.hashes;
                 segments.push(Arc::new(segment));
             }
             Err(error @ Error::Durable(tamis_durable::Error::FutureVersion { .. })) => return Err(error),
@@ -198,12 +199,14 @@ impl Loaded {
             Err(malformed) => return Ok(Err(malformed)),
         };
         self.grow_issuers(&head);
+        let mut seq = head.first_seq;
         while !reader.is_empty() {
             if let Ok(wire) = WireRecord::read(&mut reader) {
                 let view = &self.view;
                 self.known
-                    .replay(&wire, || view.stored(wire.issuance, wire.serial))?;
+                    .replay(&wire, seq, || view.stored(wire.issuance, wire.serial))?;
             }
+            seq = seq.saturating_add(1);
         }
         self.view.next_seq = self
             .view

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::index::Options;
 use crate::manifest::{LogEntry, Manifest};
-use crate::record::{CertRecord, Issuance, Position};
+use crate::record::{CertRecord, Issuance};
 use crate::recover::Loaded;
-use crate::segment::{BlockCache, Segment};
+use crate::segment::BlockCache;
 use crate::stats::Stats;
 use crate::view::View;
 use crate::{Error, Result, recover};
@@ -61,93 +61,26 @@ impl Snapshot {
 
     /// Records of an issuance, folded over all segments and memtables. Positions may come from several.
     pub fn by_issuance(&self, issuance: Issuance) -> Result<Vec<CertRecord>> {
-        self.gather(
-            |segment| segment.of_issuance(issuance.0),
-            |record| record.issuance == issuance.0,
-            |run| run.of_issuance(issuance.0),
-        )
+        self.view.of_issuance(issuance.0)
     }
 
     /// Records with this SHA-256 fingerprint, of a precertificate or a final certificate.
     pub fn by_sha256(&self, sha256: &[u8; 32]) -> Result<Vec<CertRecord>> {
-        self.whole(self.gather(
-            |segment| segment.of_fingerprint(sha256),
-            |record| record.fingerprints.iter().any(|known| known.sha256 == *sha256),
-            |run| run.find(|wire, _| wire.fingerprints().any(|known| known.sha256 == *sha256)),
-        )?)
+        self.view.of_sha256(sha256)
     }
 
     /// Records with this serial number (raw content bytes).
     pub fn by_serial(&self, serial: &[u8]) -> Result<Vec<CertRecord>> {
-        self.whole(self.gather(
-            |segment| segment.of_serial(serial),
-            |record| record.serial == serial,
-            |run| run.find(|wire, _| wire.serial == serial),
-        )?)
+        self.view.of_serial(serial)
     }
 
     /// The record with this id: log number and index, or the order of discovery for log 0.
     pub fn by_id(&self, id: u64) -> Result<Vec<CertRecord>> {
         let (log, index) = ((id >> 48) as u16, id & 0xffff_ffff_ffff);
-        let here = |position: &Position| position.log == log && position.index == index;
-        let found = if log == 0 {
-            self.gather(
-                |segment| segment.of_seq(index),
-                |record| record.seq == index,
-                |run| run.find(|_, seq| seq == index),
-            )?
+        if log == 0 {
+            self.view.of_seq(index)
         } else {
-            self.gather(
-                |segment| segment.of_position(log, index),
-                |record| record.positions.iter().any(here),
-                |run| run.find(|wire, _| wire.positions().any(|position| here(&position))),
-            )?
-        };
-        self.whole(found)
-    }
-
-    /// Completes records found by one of their parts: the rest of an issuance may lie elsewhere.
-    fn whole(&self, found: Vec<CertRecord>) -> Result<Vec<CertRecord>> {
-        let mut whole: Vec<CertRecord> = Vec::new();
-        for part in found {
-            let same = self
-                .by_issuance(Issuance(part.issuance))?
-                .into_iter()
-                .find(|record| record.same_issuance(&part));
-            let record = same.unwrap_or(part);
-            if !whole.iter().any(|known| known.same_issuance(&record)) {
-                whole.push(record);
-            }
-        }
-        Ok(whole)
-    }
-
-    /// Records of all sources, folded. Where damage keeps a segment from looking a record up, all its
-    /// records are looked at by `wanted`.
-    fn gather(
-        &self,
-        of_segment: impl Fn(&Segment) -> Result<Vec<CertRecord>>,
-        wanted: impl Fn(&CertRecord) -> bool,
-        of_run: impl Fn(&crate::memtable::Run) -> Vec<CertRecord>,
-    ) -> Result<Vec<CertRecord>> {
-        let (mut found, mut hidden) = (Vec::new(), None);
-        for segment in self.view.segments.iter() {
-            match of_segment(segment) {
-                Err(error @ Error::Corrupt { .. }) => {
-                    let (records, fault) = segment.search_all(&wanted)?;
-                    found.extend(records);
-                    hidden = hidden.or(fault).or(Some(error));
-                }
-                records => found.extend(records?),
-            }
-        }
-        for run in self.view.memtables.iter().flat_map(|memtable| &memtable.runs) {
-            found.extend(of_run(run));
-        }
-        match hidden {
-            // "Not found" would be a lie: it may be what the damage took.
-            Some(fault) if found.is_empty() => Err(fault),
-            _ => Ok(View::fold(found)),
+            self.view.of_position(log, index)
         }
     }
 

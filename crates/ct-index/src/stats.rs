@@ -68,7 +68,7 @@ impl Stats {
             let length = segment.blocks.file.len();
             stats.segment_bytes += length;
             stats.segment_rows += segment.tables.names.rows;
-            stats.segment_records += segment.tables.certificates.rows;
+            stats.segment_records += segment.tables.records.rows;
             let tables = segment.footer.tables.iter().flat_map(|table| {
                 [
                     (table.kind, table.rows, table.bytes),

@@ -9,13 +9,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 
+use crate::Error;
 use crate::dictionary::Issuers;
 use crate::manifest::LogEntry;
 use crate::memtable::Memtable;
-use crate::record::CertRecord;
 use crate::segment::Segment;
 use crate::totals::Totals;
-use crate::{Error, Result};
 
 /// An immutable picture of the index.
 #[derive(Debug, Clone, Default)]
@@ -41,32 +40,6 @@ impl View {
             .get(number as usize)
             .cloned()
             .unwrap_or_else(|| format!("(issuer {number} is lost)").into())
-    }
-
-    /// Unites records of one issuance from all sources.
-    pub(crate) fn fold(records: impl IntoIterator<Item = CertRecord>) -> Vec<CertRecord> {
-        let mut folded: Vec<CertRecord> = Vec::new();
-        for record in records {
-            match folded.iter_mut().find(|known| known.same_issuance(&record)) {
-                Some(known) => known.fold(record),
-                None => folded.push(record),
-            }
-        }
-        folded
-    }
-
-    /// What the segments hold of an issuance.
-    pub(crate) fn stored(&self, issuance: u64, serial: &[u8]) -> Result<Option<CertRecord>> {
-        let mut found = Vec::new();
-        for segment in self.segments.iter() {
-            match segment.of_issuance(issuance) {
-                Ok(records) => found.extend(records.into_iter().filter(|record| record.serial == serial)),
-                // A damaged block costs at most a duplicate, never a record.
-                Err(Error::Corrupt { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(Self::fold(found).pop())
     }
 
     /// Rows not yet in a segment.

@@ -19,7 +19,7 @@ use crate::flush::FlushJob;
 use crate::index::Outcome;
 use crate::known::{KnownIssuances, Verdict};
 use crate::memtable::{Memtable, Origin, Run};
-use crate::record::{CertificateKind, Fingerprint, WireRecord, put_copy};
+use crate::record::{CertificateKind, Fingerprint, WireRecord, put_copy, put_whole_copy};
 use crate::recover::{WAL_FORMAT, wal_path};
 use crate::totals::Totals;
 use crate::view::View;
@@ -82,9 +82,10 @@ impl Writer {
             let bytes = batch.bytes.get(start..end as usize).unwrap_or(&[]);
             start = end as usize;
             let wire = WireRecord::read_unchecked(&mut Reader::new(bytes)).map_err(undecodable)?;
+            let seq = head.first_seq + head.records;
             match self
                 .known
-                .judge(&wire, || view.stored(wire.issuance, wire.serial))?
+                .judge(&wire, seq, || view.stored(wire.issuance, wire.serial))?
             {
                 Verdict::New => {
                     records.extend_from_slice(bytes);
@@ -93,13 +94,13 @@ impl Writer {
                     outcome.rows += wire.names_count as u64;
                     count_new(&mut head.totals, &wire);
                 }
-                Verdict::Copy(novelty) if novelty.is_nothing() => outcome.duplicates += 1,
-                Verdict::Copy(novelty) => {
+                Verdict::Copy(_, novelty) if novelty.is_nothing() => outcome.duplicates += 1,
+                Verdict::Copy(of, novelty) => {
                     if novelty.is_whole() {
                         // Rows carry the earliest date: they are written again and fold.
-                        records.extend_from_slice(bytes);
+                        put_whole_copy(&mut records, bytes, of);
                     } else {
-                        put_copy(&mut records, &wire, &novelty.fingerprints, &novelty.positions);
+                        put_copy(&mut records, &wire, of, &novelty.fingerprints, &novelty.positions);
                     }
                     head.records += 1;
                     outcome.copies += 1;

@@ -26,14 +26,14 @@ pub(crate) const BLOCK_BYTES_MAX: usize = 256 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum BlockKind {
     Names = 1,
-    Certificates = 2,
+    Records = 2,
     Fingerprints = 3,
     Serials = 4,
-    Journal = 5,
+    Issuances = 5,
     Organizations = 6,
     IndexChunk = 7,
     IndexTop = 8,
-    JournalBounds = 9,
+    PositionBounds = 9,
     Domains = 10,
     Meta = 11,
     IssuanceFilter = 12,
@@ -43,14 +43,14 @@ pub(crate) enum BlockKind {
 impl BlockKind {
     pub(crate) const ALL: [Self; 13] = [
         Self::Names,
-        Self::Certificates,
+        Self::Records,
         Self::Fingerprints,
         Self::Serials,
-        Self::Journal,
+        Self::Issuances,
         Self::Organizations,
         Self::IndexChunk,
         Self::IndexTop,
-        Self::JournalBounds,
+        Self::PositionBounds,
         Self::Domains,
         Self::Meta,
         Self::IssuanceFilter,
@@ -64,14 +64,14 @@ impl BlockKind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Names => "names",
-            Self::Certificates => "certificates",
+            Self::Records => "records",
             Self::Fingerprints => "fingerprints",
             Self::Serials => "serials",
-            Self::Journal => "journal",
+            Self::Issuances => "issuances",
             Self::Organizations => "organizations",
             Self::IndexChunk => "index chunk",
             Self::IndexTop => "index top",
-            Self::JournalBounds => "journal bounds",
+            Self::PositionBounds => "position bounds",
             Self::Domains => "domains",
             Self::Meta => "meta",
             Self::IssuanceFilter => "issuance filter",
@@ -147,6 +147,16 @@ impl BlockFile {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Says that the file is read once, front to back.
+    pub(crate) fn read_ahead(&self) {
+        tamis_durable::read_ahead(&self.file);
+    }
+
+    /// Drops what the page cache holds of the file.
+    pub(crate) fn drop_cached(&self) {
+        tamis_durable::drop_cached(&self.file);
     }
 
     pub(crate) fn len(&self) -> u64 {

@@ -7,15 +7,16 @@ use tamis_durable::sealed;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::coding::Reader;
+use crate::record::CertRecord;
 use crate::segment::block::BlockKind;
-use crate::segment::certificates::{BLOCK_RECORDS, CertificatesBlock};
 use crate::segment::filter::LineFilter;
-use crate::segment::hashes::{self, HashesBlock};
-use crate::segment::journal::{self, JournalBlock, JournalRow};
+use crate::segment::hashes::{Entry, HashesBlock};
 use crate::segment::meta::{Meta, MetaBuilder};
 use crate::segment::names::{NamesBlock, index_key};
 use crate::segment::organizations::OrganizationsBlock;
+use crate::segment::positions::{self, Bounds};
 use crate::segment::reader::{Segment, Table};
+use crate::segment::records::RecordsBlock;
 use crate::segment::writer::hash_of_sha256;
 use crate::{Error, Result};
 
@@ -58,12 +59,12 @@ pub(crate) fn rebuild_meta(segment: &Segment) -> Result<()> {
     )?;
     for_each_block(
         segment,
-        &segment.tables.certificates,
-        BlockKind::Certificates,
-        CertificatesBlock::decode,
+        &segment.tables.records,
+        BlockKind::Records,
+        RecordsBlock::decode,
         |_, _, block| {
-            for stored in &block.records {
-                builder.record(stored.record.seq, stored.record.not_after);
+            for record in &block.records {
+                builder.record(record.seq, record.not_after);
             }
             Ok(())
         },
@@ -98,7 +99,41 @@ fn for_each_block<T>(
 pub(crate) struct SegmentCheck {
     pub(crate) rows: u64,
     pub(crate) records: u64,
+    /// What look-ups lead to, and what they should lead to by the records: by kind.
+    pub(crate) led: [Tally; LOOKUPS.len()],
+    pub(crate) expected: [Tally; LOOKUPS.len()],
     pub(crate) faults: Vec<Error>,
+}
+
+impl SegmentCheck {
+    /// Entries of look-ups.
+    pub(crate) fn entries(&self) -> u64 {
+        self.led.iter().map(|tally| tally.count).sum()
+    }
+}
+
+/// The look-ups, in the order of tallies.
+pub(crate) const LOOKUPS: [BlockKind; 3] =
+    [BlockKind::Fingerprints, BlockKind::Serials, BlockKind::Issuances];
+
+/// A number of seqs and a sum over them, whatever their order: equal for equal ones, and almost never
+/// for others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    count: u64,
+    sum: u64,
+}
+
+impl Tally {
+    fn note(&mut self, seq: u64) {
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(xxh3_64(&seq.to_le_bytes()));
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.sum = self.sum.wrapping_add(other.sum);
+    }
 }
 
 /// Checks everything in a segment.
@@ -108,28 +143,50 @@ pub(crate) fn check(segment: &Segment, issuers: u32) -> SegmentCheck {
         issuers,
         found: SegmentCheck::default(),
         meta: MetaBuilder::default(),
-        certificates: Certificates::default(),
+        records: Records::default(),
     };
     checker.run(|checker| checker.names());
-    checker.run(|checker| checker.certificates());
-    checker.run(|checker| checker.fingerprints());
-    checker.run(|checker| checker.serials());
-    checker.run(|checker| checker.journal());
+    checker.run(|checker| checker.records());
+    checker.run(|checker| checker.issuance_filter());
+    for number in 0..LOOKUPS.len() {
+        checker.run(|checker| checker.look_up(number));
+    }
+    checker.run(|checker| checker.position_bounds());
     checker.run(|checker| checker.organizations());
     checker.run(|checker| checker.domains());
-    checker.run(|checker| checker.meta_and_filter());
+    checker.run(|checker| checker.meta());
     checker.found
 }
 
-/// What the certificates table says that other tables must repeat.
+/// What the records table says that other tables must repeat.
 #[derive(Default)]
-struct Certificates {
-    fingerprints: Vec<(u64, u32)>,
-    serials: Vec<(u64, u32)>,
-    seqs: Vec<(u64, u32)>,
-    issuances: Vec<u64>,
+struct Records {
+    /// By [`LOOKUPS`].
+    entries: [Vec<Entry>; LOOKUPS.len()],
+    bounds: Bounds,
     names: u64,
-    collisions: bool,
+}
+
+impl Records {
+    fn note(&mut self, record: &CertRecord) {
+        let [fingerprints, serials, issuances] = &mut self.entries;
+        for print in &record.fingerprints {
+            fingerprints.push(Entry::new(hash_of_sha256(&print.sha256), record.seq));
+        }
+        if !record.slim {
+            serials.push(Entry::new(xxh3_64(&record.serial), record.seq));
+        }
+        issuances.push(Entry::new(record.issuance, record.seq));
+        self.names += record.names.len() as u64;
+    }
+
+    /// True when two records are of one issuance hash: their rows fold.
+    fn collide(&self) -> bool {
+        let [.., issuances] = &self.entries;
+        issuances
+            .windows(2)
+            .any(|pair| matches!(pair, [a, b] if a.hash() == b.hash()))
+    }
 }
 
 struct Checker<'s> {
@@ -137,7 +194,7 @@ struct Checker<'s> {
     issuers: u32,
     found: SegmentCheck,
     meta: MetaBuilder,
-    certificates: Certificates,
+    records: Records,
 }
 
 impl Checker<'_> {
@@ -194,145 +251,122 @@ impl Checker<'_> {
         self.same_count("names", self.found.rows, self.segment.tables.names.rows)
     }
 
-    fn certificates(&mut self) -> Result<()> {
+    fn records(&mut self) -> Result<()> {
         let Self {
             segment,
             issuers,
             found,
             meta,
-            certificates,
+            records,
             ..
         } = self;
-        let mut last: Option<(u64, Vec<u8>)> = None;
-        let decode = CertificatesBlock::decode;
+        let mut last: Option<u64> = None;
         for_each_block(
             segment,
-            &segment.tables.certificates,
-            BlockKind::Certificates,
-            decode,
+            &segment.tables.records,
+            BlockKind::Records,
+            RecordsBlock::decode,
             |number, offset, block| {
-                for (place, stored) in block.records.iter().enumerate() {
-                    let record = &stored.record;
-                    let ordinal = number as u32 * BLOCK_RECORDS as u32 + place as u32;
-                    let identity = (record.issuance, record.serial.clone());
-                    if last.as_ref().is_some_and(|last| *last >= identity) || record.issuer >= *issuers {
+                let first = segment.tables.records.index.key(&segment.blocks, number)?;
+                for (place, record) in block.records.iter().enumerate() {
+                    let in_order = last < Some(record.seq)
+                        && (place > 0 || first.as_deref() == Some(&record.seq.to_be_bytes()));
+                    if !in_order || (!record.slim && record.issuer >= *issuers) {
                         return Err(segment.damage(
                             offset,
-                            format!("certificates block: record {place} is out of order or has no issuer"),
+                            format!("records block: record {place} is out of order or has no issuer"),
                         ));
                     }
-                    certificates.collisions |= last.as_ref().is_some_and(|last| last.0 == record.issuance);
-                    certificates.fingerprints.extend(
-                        record
-                            .fingerprints
-                            .iter()
-                            .map(|print| (hash_of_sha256(&print.sha256), ordinal)),
-                    );
-                    certificates.serials.push((xxh3_64(&record.serial), ordinal));
-                    certificates.seqs.push((record.seq, ordinal));
-                    certificates.issuances.push(record.issuance);
-                    certificates.names += record.names.len() as u64;
+                    records.note(record);
+                    records.bounds.note(number, &record.positions);
                     meta.record(record.seq, record.not_after);
-                    last = Some(identity);
+                    last = Some(record.seq);
                 }
                 found.records += block.records.len() as u64;
                 Ok(())
             },
         )?;
-        self.same_count(
-            "certificates",
-            self.found.records,
-            self.segment.tables.certificates.rows,
-        )?;
-        if self.certificates.names != self.found.rows
-            && !self.certificates.collisions
-            && self.found.faults.is_empty()
-        {
-            let (names, rows) = (self.certificates.names, self.found.rows);
-            return Err(self.segment.damage(
-                0,
-                format!("certificates hold {names} names, the names table {rows} rows"),
-            ));
+        for (entries, expected) in self.records.entries.iter_mut().zip(&mut self.found.expected) {
+            entries.sort_unstable();
+            entries.iter().for_each(|entry| expected.note(entry.seq()));
+        }
+        self.same_count("records", self.found.records, self.segment.tables.records.rows)?;
+        let (names, rows) = (self.records.names, self.found.rows);
+        if self.holds_both() && names != rows && !self.records.collide() && self.found.faults.is_empty() {
+            let reason = format!("records hold {names} names, the names table {rows} rows");
+            return Err(self.segment.damage(0, reason));
         }
         Ok(())
     }
 
-    fn fingerprints(&mut self) -> Result<()> {
-        let expected = std::mem::take(&mut self.certificates.fingerprints);
-        self.hashes(
-            BlockKind::Fingerprints,
-            &self.segment.tables.fingerprints,
-            expected,
-        )
+    /// True for a flush: its tables must agree with one another.
+    fn holds_both(&self) -> bool {
+        let footer = &self.segment.footer;
+        footer.table(BlockKind::Records).is_some() && footer.table(BlockKind::Issuances).is_some()
     }
 
-    fn serials(&mut self) -> Result<()> {
-        let expected = std::mem::take(&mut self.certificates.serials);
-        self.hashes(BlockKind::Serials, &self.segment.tables.serials, expected)
-    }
-
-    fn hashes(&self, kind: BlockKind, table: &Table, mut expected: Vec<(u64, u32)>) -> Result<()> {
-        expected.sort_unstable();
-        let shift = hashes::shift_for(table.rows);
-        let mut at = 0;
+    fn look_up(&mut self, number: usize) -> Result<()> {
+        let Some(&kind) = LOOKUPS.get(number) else {
+            return Ok(());
+        };
+        let segment = self.segment;
+        let expected = self
+            .records
+            .entries
+            .get_mut(number)
+            .map(std::mem::take)
+            .unwrap_or_default();
+        let exact = self.holds_both() && self.found.faults.is_empty();
+        let table = segment.tables.look_up(kind);
+        let (mut at, mut last, mut led) = (0, None, Tally::default());
         for_each_block(
-            self.segment,
+            segment,
             table,
             kind,
             HashesBlock::decode,
-            |_, offset, block| {
+            |block_number, offset, block| {
+                let first = table.index.key(&segment.blocks, block_number)?;
+                let first_hash = block.entry(0).map(|entry| entry.hash().to_be_bytes());
                 for number in 0..block.len() {
-                    let wanted = expected.get(at).map(|&(hash, ordinal)| (hash >> shift, ordinal));
-                    if block.entry(number) != wanted && self.found.faults.is_empty() {
-                        return Err(self.segment.damage(
-                            offset,
-                            format!("{} block: entry {number} leads nowhere", kind.name()),
-                        ));
+                    let Some(entry) = block.entry(number) else {
+                        continue;
+                    };
+                    let wanted = expected
+                        .get(at)
+                        .map(|entry| Entry::new(block.kept(entry.hash()), entry.seq()));
+                    let in_order = last <= Some(entry.hash()) && segment.hashes.holds(entry.hash());
+                    let placed =
+                        number > 0 || first.as_deref() == first_hash.as_ref().map(|hash| hash.as_slice());
+                    let leads = !exact || wanted == Some(entry);
+                    if !in_order || !placed || !leads {
+                        let reason = format!(
+                            "{} block: entry {number} is out of order or leads nowhere",
+                            kind.name()
+                        );
+                        return Err(segment.damage(offset, reason));
                     }
+                    led.note(entry.seq());
+                    last = Some(entry.hash());
                     at += 1;
                 }
                 Ok(())
             },
         )?;
+        if let Some(sum) = self.found.led.get_mut(number) {
+            *sum = led;
+        }
         self.same_count(kind.name(), at as u64, table.rows)
     }
 
-    fn journal(&mut self) -> Result<()> {
-        let mut expected = std::mem::take(&mut self.certificates.seqs);
-        expected.sort_unstable();
+    fn position_bounds(&mut self) -> Result<()> {
         let segment = self.segment;
-        let (mut at, mut bounds) = (0, Vec::new());
-        let whole = self.found.faults.is_empty();
-        for_each_block(
-            segment,
-            &segment.tables.journal,
-            BlockKind::Journal,
-            JournalBlock::decode,
-            |number, offset, block| {
-                bounds.extend(journal::bounds_of(number as u32, &block.rows));
-                for row in &block.rows {
-                    let JournalRow { seq, ordinal, .. } = *row;
-                    if whole && expected.get(at) != Some(&(seq, ordinal)) {
-                        return Err(segment.damage(
-                            offset,
-                            format!("journal block: seq {seq} leads to the wrong record"),
-                        ));
-                    }
-                    at += 1;
-                }
-                Ok(())
-            },
-        )?;
-        self.same_count("journal", at as u64, segment.tables.journal.rows)?;
-        if let Some(place) = segment.footer.single(BlockKind::JournalBounds) {
-            let stored =
-                segment
-                    .blocks
-                    .file
-                    .block(BlockKind::JournalBounds, place, journal::decode_bounds)?;
-            if stored != bounds {
-                return Err(segment.damage(place.offset, "journal bounds disagree with the journal"));
-            }
+        let Some(place) = segment.footer.single(BlockKind::PositionBounds) else {
+            return Ok(());
+        };
+        let file = &segment.blocks.file;
+        let stored = file.block(BlockKind::PositionBounds, place, positions::decode_bounds)?;
+        if stored != self.records.bounds.all() && self.found.faults.is_empty() {
+            return Err(segment.damage(place.offset, "position bounds disagree with the records"));
         }
         Ok(())
     }
@@ -367,20 +401,22 @@ impl Checker<'_> {
             .map_err(|error| self.segment.damage(at.offset, format!("domains: {error}")))
     }
 
-    fn meta_and_filter(&mut self) -> Result<()> {
+    fn issuance_filter(&mut self) -> Result<()> {
         let segment = self.segment;
-        if let Some(at) = segment.footer.single(BlockKind::IssuanceFilter) {
-            let read = |payload: &[u8]| LineFilter::read(&mut Reader::new(payload));
-            let filter = segment.blocks.file.block(BlockKind::IssuanceFilter, at, read)?;
-            if !self
-                .certificates
-                .issuances
-                .iter()
-                .all(|&issuance| filter.may_hold(issuance))
-            {
-                return Err(segment.damage(at.offset, "the issuance filter misses an issuance"));
-            }
+        let Some(at) = segment.footer.single(BlockKind::IssuanceFilter) else {
+            return Ok(());
+        };
+        let read = |payload: &[u8]| LineFilter::read(&mut Reader::new(payload));
+        let filter = segment.blocks.file.block(BlockKind::IssuanceFilter, at, read)?;
+        let [.., issuances] = &self.records.entries;
+        if issuances.iter().all(|entry| filter.may_hold(entry.hash())) {
+            return Ok(());
         }
+        Err(segment.damage(at.offset, "the issuance filter misses an issuance"))
+    }
+
+    fn meta(&mut self) -> Result<()> {
+        let segment = self.segment;
         let Some(at) = segment.footer.single(BlockKind::Meta) else {
             return Ok(());
         };

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::segment::block::{BlockAt, BlockFile, BlockKind, frame};
-use crate::segment::certificates::CertificatesBlock;
 use crate::segment::hashes::HashesBlock;
 use crate::segment::index::Chunk;
-use crate::segment::journal::JournalBlock;
 use crate::segment::names::NamesBlock;
 use crate::segment::organizations::OrganizationsBlock;
+use crate::segment::positions::{self, Bound};
+use crate::segment::records::RecordsBlock;
 use crate::{Error, Result};
 
 /// Appends framed blocks to a new file.
@@ -29,6 +29,11 @@ impl Output {
             position: 0,
             framed: Vec::new(),
         })
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
     }
 
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<()> {
@@ -67,9 +72,9 @@ impl Output {
 #[derive(Clone)]
 enum Cached {
     Names(Arc<NamesBlock>),
-    Certificates(Arc<CertificatesBlock>),
+    Records(Arc<RecordsBlock>),
     Hashes(Arc<HashesBlock>),
-    Journal(Arc<JournalBlock>),
+    Bounds(Arc<Vec<Bound>>),
     Organizations(Arc<OrganizationsBlock>),
     Chunk(Arc<Chunk>),
 }
@@ -81,9 +86,9 @@ impl quick_cache::Weighter<(u64, u64), Cached> for ByBytes {
     fn weight(&self, _: &(u64, u64), cached: &Cached) -> u64 {
         let bytes = match cached {
             Cached::Names(block) => block.memory_bytes(),
-            Cached::Certificates(block) => block.memory_bytes(),
+            Cached::Records(block) => block.memory_bytes(),
             Cached::Hashes(block) => block.memory_bytes(),
-            Cached::Journal(block) => block.memory_bytes(),
+            Cached::Bounds(bounds) => bounds.len() * size_of::<Bound>(),
             Cached::Organizations(block) => block.memory_bytes(),
             Cached::Chunk(block) => block.memory_bytes(),
         };
@@ -163,37 +168,37 @@ impl Blocks {
         self.cached(BlockKind::Names, at, from, Cached::Names, NamesBlock::decode)
     }
 
-    pub(crate) fn certificates(&self, at: BlockAt) -> Result<Arc<CertificatesBlock>> {
+    pub(crate) fn records(&self, at: BlockAt) -> Result<Arc<RecordsBlock>> {
         let from = |cached| {
-            if let Cached::Certificates(block) = cached {
+            if let Cached::Records(block) = cached {
                 Some(block)
             } else {
                 None
             }
         };
         self.cached(
-            BlockKind::Certificates,
+            BlockKind::Records,
             at,
             from,
-            Cached::Certificates,
-            CertificatesBlock::decode,
+            Cached::Records,
+            RecordsBlock::decode,
         )
     }
 
-    pub(crate) fn journal(&self, at: BlockAt) -> Result<Arc<JournalBlock>> {
+    pub(crate) fn bounds(&self, at: BlockAt) -> Result<Arc<Vec<Bound>>> {
         let from = |cached| {
-            if let Cached::Journal(block) = cached {
-                Some(block)
+            if let Cached::Bounds(bounds) = cached {
+                Some(bounds)
             } else {
                 None
             }
         };
         self.cached(
-            BlockKind::Journal,
+            BlockKind::PositionBounds,
             at,
             from,
-            Cached::Journal,
-            JournalBlock::decode,
+            Cached::Bounds,
+            positions::decode_bounds,
         )
     }
 

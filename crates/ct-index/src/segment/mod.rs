@@ -1,8 +1,8 @@
 //! Segments: immutable sorted tables of one flush or merge, in one file.
 //!
 //! Reading order: [`layout`] (header, footer, trailer), [`block`] (what is read and checked),
-//! [`index`] (how a block is found), then the tables [`names`], [`certificates`], [`hashes`],
-//! [`journal`], [`organizations`], and what spares reading them, [`meta`] and [`filter`].
+//! [`index`] (how a block is found), then the tables [`names`], [`records`] with its [`positions`],
+//! [`hashes`] (look-ups), [`organizations`], and what spares reading them, [`meta`] and [`filter`].
 //! [`writer`] makes a segment, [`Segment`] reads one, [`check`] proves one whole.
 //!
 //! # Invariants
@@ -10,7 +10,6 @@
 //! and go on; a file without its footer is read by scanning it.
 
 pub(crate) mod block;
-pub(crate) mod certificates;
 pub(crate) mod check;
 pub(crate) mod columns;
 mod cursor;
@@ -18,12 +17,13 @@ pub(crate) mod file;
 pub(crate) mod filter;
 pub(crate) mod hashes;
 pub(crate) mod index;
-pub(crate) mod journal;
 pub(crate) mod layout;
 pub(crate) mod meta;
 pub(crate) mod names;
 pub(crate) mod organizations;
+pub(crate) mod positions;
 mod reader;
+pub(crate) mod records;
 mod salvage;
 pub(crate) mod writer;
 

@@ -8,19 +8,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use crate::key::KeyRange;
+use crate::manifest::HashPart;
 use crate::record::{CertRecord, Position};
-use crate::segment::block::{BlockAt, BlockKind};
-use crate::segment::certificates::{BLOCK_RECORDS, CertificatesBlock};
+use crate::segment::block::BlockKind;
 use crate::segment::file::{BlockCache, Blocks};
 use crate::segment::filter::LineFilter;
-use crate::segment::index::BlockIndex;
+use crate::segment::index::{BlockIndex, Chunk};
 use crate::segment::layout::{self, FRAME_BYTES, Footer};
 use crate::segment::meta::Meta;
-use crate::segment::writer::hash_of_sha256;
-use crate::segment::{hashes, journal, organizations, salvage};
+use crate::segment::positions::BLOCKS_PER_GROUP;
+use crate::segment::records::RecordsBlock;
+use crate::segment::{organizations, salvage};
 use crate::{Error, Result};
 
 /// One table of an open segment.
@@ -30,15 +29,36 @@ pub(crate) struct Table {
     pub(crate) rows: u64,
 }
 
-/// The tables of an open segment.
+impl Table {
+    /// A table that the segment does not have.
+    pub(crate) fn absent() -> Self {
+        Self {
+            index: BlockIndex::flat(Chunk::default()),
+            rows: 0,
+        }
+    }
+}
+
+/// The tables of an open segment; those that it does not have are empty.
 #[derive(Debug)]
 pub(crate) struct Tables {
     pub(crate) names: Table,
-    pub(crate) certificates: Table,
+    pub(crate) records: Table,
     pub(crate) fingerprints: Table,
     pub(crate) serials: Table,
-    pub(crate) journal: Table,
+    pub(crate) issuances: Table,
     pub(crate) organizations: Table,
+}
+
+impl Tables {
+    /// The look-up of a kind.
+    pub(crate) fn look_up(&self, kind: BlockKind) -> &Table {
+        match kind {
+            BlockKind::Fingerprints => &self.fingerprints,
+            BlockKind::Serials => &self.serials,
+            _ => &self.issuances,
+        }
+    }
 }
 
 /// An open segment.
@@ -54,10 +74,12 @@ pub(crate) struct Segment {
     /// `None` while it is damaged and not yet rebuilt: then nothing is pruned.
     pub(crate) meta: Option<Meta>,
     issuances: Option<LineFilter>,
-    /// The tables were found by a scan: lookups are missing and certificates are searched one by one.
+    /// Which hashes its look-ups hold.
+    pub(crate) hashes: HashPart,
+    /// The tables were found by a scan: look-ups may be missing and records are searched one by one.
     pub(crate) salvaged: bool,
-    /// A lost part of a record was told already.
-    loss_told: AtomicBool,
+    /// A merge met damage here.
+    damaged: AtomicBool,
     /// What was found damaged on opening.
     pub(crate) faults: Vec<Error>,
 }
@@ -92,8 +114,9 @@ impl Segment {
             footer,
             meta: None,
             issuances: None,
+            hashes: HashPart::default(),
             salvaged,
-            loss_told: AtomicBool::new(false),
+            damaged: AtomicBool::new(false),
             faults,
         };
         segment.meta = segment
@@ -146,6 +169,16 @@ impl Segment {
         self.salvaged || self.repaired.get().is_some()
     }
 
+    /// Merges leave the segment alone from here on: what is damaged must not vanish with its file.
+    pub(crate) fn note_damage(&self) {
+        self.damaged.store(true, Ordering::Relaxed);
+    }
+
+    /// True when a part of it is known to be damaged.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.is_salvaged() || self.damaged.load(Ordering::Relaxed)
+    }
+
     /// Finds the blocks by a scan, for when a part of an index is damaged. Answers false when that was
     /// done before.
     pub(crate) fn repair(&self) -> Result<bool> {
@@ -188,151 +221,104 @@ impl Segment {
             .ok_or_else(|| self.damage(at.offset, format!("organisation {number} is missing")))
     }
 
-    /// All records of one issuance (more than one only if hashes collide).
-    pub(crate) fn of_issuance(&self, issuance: u64) -> Result<Vec<CertRecord>> {
-        let mut found = Vec::new();
-        if !self.may_hold_issuance(issuance) {
-            return Ok(found);
+    /// False when no look-up of this kind in the segment leads to a record of this hash.
+    pub(crate) fn may_lead(&self, kind: BlockKind, hash: u64) -> bool {
+        if self.is_salvaged() {
+            return true;
         }
-        let key = issuance.to_be_bytes();
-        self.scan(&self.tables().certificates, &key, |number, at| {
-            let block = self.blocks.certificates(at)?;
-            let start = block
-                .records
-                .partition_point(|stored| stored.record.issuance < issuance);
-            for (place, stored) in block.records.iter().enumerate().skip(start) {
-                if stored.record.issuance != issuance {
-                    break;
-                }
-                found.push(self.complete(&block, number as usize * BLOCK_RECORDS + place)?);
+        self.tables.look_up(kind).rows > 0
+            && self.hashes.holds(hash)
+            && (kind != BlockKind::Issuances || self.may_hold_issuance(hash))
+    }
+
+    /// Seqs of the records that a look-up gives for a hash; a few may be wrong.
+    pub(crate) fn look_up(&self, kind: BlockKind, hash: u64) -> Result<Vec<u64>> {
+        if self.is_salvaged() {
+            return Err(self.damage(0, "look-ups of a file that was found by a scan may be missing"));
+        }
+        let index = &self.tables().look_up(kind).index;
+        let mut number = index.floor(&self.blocks, &hash.to_be_bytes())?;
+        let mut seqs = Vec::new();
+        while let Some(at) = index.at(&self.blocks, number)? {
+            let block = self.blocks.hashes(kind, at)?;
+            seqs.extend(block.matching(hash));
+            // Equal hashes may have begun in the block before.
+            let first = block.entry(0).map(|entry| entry.hash());
+            if number == 0 || first != Some(block.kept(hash)) {
+                break;
             }
-            Ok(())
-        })?;
-        Ok(found)
+            number -= 1;
+        }
+        Ok(seqs)
     }
 
-    /// Records with this fingerprint.
-    pub(crate) fn of_fingerprint(&self, sha256: &[u8; 32]) -> Result<Vec<CertRecord>> {
-        let candidates = self.candidates(
-            BlockKind::Fingerprints,
-            &self.tables().fingerprints,
-            hash_of_sha256(sha256),
-        )?;
-        self.records(candidates, |record| {
-            record.fingerprints.iter().any(|known| known.sha256 == *sha256)
-        })
-    }
-
-    /// Records with this serial number.
-    pub(crate) fn of_serial(&self, serial: &[u8]) -> Result<Vec<CertRecord>> {
-        let candidates = self.candidates(BlockKind::Serials, &self.tables().serials, xxh3_64(serial))?;
-        self.records(candidates, |record| record.serial == serial)
+    /// False when the segment has no record with this seq.
+    pub(crate) fn may_hold_seq(&self, seq: u64) -> bool {
+        let within = |meta: &Meta| meta.seqs.is_some_and(|(low, high)| low <= seq && seq <= high);
+        self.tables().records.rows > 0 && self.meta.as_ref().is_none_or(within)
     }
 
     /// The record that was discovered as number `seq`.
-    pub(crate) fn of_seq(&self, seq: u64) -> Result<Vec<CertRecord>> {
-        let index = &self.tables().journal.index;
+    pub(crate) fn of_seq(&self, seq: u64) -> Result<Option<CertRecord>> {
+        let index = &self.tables().records.index;
         let number = index.floor(&self.blocks, &seq.to_be_bytes())?;
         let Some(at) = index.at(&self.blocks, number)? else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
-        let ordinal = self.blocks.journal(at)?.of_seq(seq).map(|row| row.ordinal);
-        self.records(ordinal.into_iter().collect(), |record| record.seq == seq)
+        Ok(self.blocks.records(at)?.of_seq(seq).cloned())
     }
 
     /// Records at one position of a log.
     pub(crate) fn of_position(&self, log: u16, index: u64) -> Result<Vec<CertRecord>> {
-        let mut ordinals = Vec::new();
-        for number in self.journal_blocks_around(log, index)? {
-            let Some(at) = self.tables().journal.index.at(&self.blocks, number)? else {
-                continue;
-            };
-            let holds = |row: &&journal::JournalRow| {
-                row.positions
-                    .iter()
-                    .any(|known| known.log == log && known.index == index)
-            };
-            ordinals.extend(
-                self.blocks
-                    .journal(at)?
-                    .rows
-                    .iter()
-                    .filter(holds)
-                    .map(|row| row.ordinal),
-            );
+        let here = |position: &Position| position.log == log && position.index == index;
+        let mut found = Vec::new();
+        let table = &self.tables().records;
+        for group in self.groups_around(log, index)? {
+            for number in group * BLOCKS_PER_GROUP..(group + 1) * BLOCKS_PER_GROUP {
+                let Some(at) = table.index.at(&self.blocks, number)? else {
+                    break;
+                };
+                let block = self.blocks.records(at)?;
+                let holds = |record: &&CertRecord| record.positions.iter().any(here);
+                found.extend(block.records.iter().filter(holds).cloned());
+            }
         }
-        self.records(ordinals, |record| {
-            record
-                .positions
-                .iter()
-                .any(|known| known.log == log && known.index == index)
-        })
+        Ok(found)
     }
 
-    /// Numbers of the journal blocks whose bounds enclose a position; all of them without bounds.
-    fn journal_blocks_around(&self, log: u16, index: u64) -> Result<Vec<u64>> {
-        let Some(at) = self.footer.single(BlockKind::JournalBounds) else {
-            return Ok((0..self.tables().journal.index.block_count()).collect());
+    /// Groups of blocks whose bounds enclose a position; all of them without bounds.
+    fn groups_around(&self, log: u16, index: u64) -> Result<Vec<u64>> {
+        let blocks = self.tables().records.index.block_count();
+        let bounds = self.footer.single(BlockKind::PositionBounds);
+        // A scan may have missed blocks, so that groups are counted otherwise.
+        let Some(at) = bounds.filter(|_| !self.is_salvaged()) else {
+            return Ok((0..blocks.div_ceil(BLOCKS_PER_GROUP)).collect());
         };
-        let bounds = self
+        Ok(self
             .blocks
-            .file
-            .block(BlockKind::JournalBounds, at, journal::decode_bounds)?;
-        let around =
-            |bound: &&journal::Bound| bound.log == log && bound.smallest <= index && index <= bound.largest;
-        Ok(bounds
+            .bounds(at)?
             .iter()
-            .filter(around)
-            .map(|bound| u64::from(bound.block))
+            .filter(|bound| bound.log == log && bound.smallest <= index && index <= bound.largest)
+            .map(|bound| u64::from(bound.group))
             .collect())
     }
 
-    /// Ordinals that a lookup table gives for a hash; a few may be wrong.
-    fn candidates(&self, kind: BlockKind, table: &Table, hash: u64) -> Result<Vec<u32>> {
-        if self.is_salvaged() {
-            return Ok(self.all_ordinals());
-        }
-        let shift = hashes::shift_for(table.rows);
-        let key = (hash >> shift << shift).to_be_bytes();
-        let mut ordinals = Vec::new();
-        self.scan(table, &key, |_, at| {
-            ordinals.extend(self.blocks.hashes(kind, at)?.matching(hash));
-            Ok(())
-        })?;
-        Ok(ordinals)
-    }
-
-    /// Positions of all records that have any, sorted by seq.
-    pub(crate) fn all_positions(&self) -> Result<Vec<(u64, Vec<Position>)>> {
-        let index = &self.tables().journal.index;
-        let mut positions = Vec::new();
-        for number in 0..index.block_count() {
-            let Some(at) = index.at(&self.blocks, number)? else {
-                break;
-            };
-            let decode = journal::JournalBlock::decode;
-            let block = self.blocks.file.block(BlockKind::Journal, at, decode)?;
-            let held = block.rows.into_iter().filter(|row| !row.positions.is_empty());
-            positions.extend(held.map(|row| (row.seq, row.positions)));
-        }
-        Ok(positions)
-    }
-
-    /// One block of certificates, past the cache; `None` behind the last.
-    pub(crate) fn certificates_block(&self, number: u64) -> Result<Option<CertificatesBlock>> {
-        let Some(at) = self.tables().certificates.index.at(&self.blocks, number)? else {
+    /// One block of records, past the cache; `None` behind the last.
+    pub(crate) fn records_block(&self, number: u64) -> Result<Option<RecordsBlock>> {
+        let Some(at) = self.tables().records.index.at(&self.blocks, number)? else {
             return Ok(None);
         };
-        let decode = CertificatesBlock::decode;
-        self.blocks
-            .file
-            .block(BlockKind::Certificates, at, decode)
-            .map(Some)
+        let decode = RecordsBlock::decode;
+        self.blocks.file.block(BlockKind::Records, at, decode).map(Some)
     }
 
-    fn all_ordinals(&self) -> Vec<u32> {
-        let blocks = self.tables().certificates.index.block_count() as u32;
-        (0..blocks.saturating_mul(BLOCK_RECORDS as u32)).collect()
+    /// One block of records as it is stored, and decoded.
+    pub(crate) fn records_payload(&self, number: u64) -> Result<Option<(Vec<u8>, RecordsBlock)>> {
+        let Some(at) = self.tables().records.index.at(&self.blocks, number)? else {
+            return Ok(None);
+        };
+        let decode = |payload: &[u8]| Ok((payload.to_vec(), RecordsBlock::decode(payload)?));
+        self.blocks.file.block(BlockKind::Records, at, decode).map(Some)
     }
 
     /// Looks at every record, for when an index or a lookup is damaged. Answers what was found, and the
@@ -341,115 +327,22 @@ impl Segment {
         &self,
         wanted: impl Fn(&CertRecord) -> bool,
     ) -> Result<(Vec<CertRecord>, Option<Error>)> {
+        if self.tables().records.rows == 0 && !self.is_salvaged() {
+            return Ok((Vec::new(), None));
+        }
         self.repair()?;
         let (mut found, mut fault) = (Vec::new(), None);
-        for number in 0..self.tables().certificates.index.block_count() {
-            let Some(at) = self.tables().certificates.index.at(&self.blocks, number)? else {
+        for number in 0..self.tables().records.index.block_count() {
+            let Some(at) = self.tables().records.index.at(&self.blocks, number)? else {
                 break;
             };
-            match self.blocks.certificates(at) {
-                Ok(block) => {
-                    for place in 0..block.records.len() {
-                        found.extend(Some(self.complete(&block, place)?).filter(|record| wanted(record)));
-                    }
-                }
+            match self.blocks.records(at) {
+                Ok(block) => found.extend(block.records.iter().filter(|record| wanted(record)).cloned()),
                 Err(error @ Error::Corrupt { .. }) => fault = Some(error),
                 Err(error) => return Err(error),
             }
         }
         Ok((found, fault))
-    }
-
-    /// Visits the blocks that can hold `key` in a table keyed by numbers.
-    fn scan(
-        &self,
-        table: &Table,
-        key: &[u8; 8],
-        mut visit: impl FnMut(u64, BlockAt) -> Result<()>,
-    ) -> Result<()> {
-        let mut number = table.index.floor(&self.blocks, key)?;
-        while number > 0
-            && table
-                .index
-                .key(&self.blocks, number)?
-                .is_some_and(|first| first.as_slice() == key)
-        {
-            number -= 1;
-        }
-        while let Some(at) = table.index.at(&self.blocks, number)? {
-            visit(number, at)?;
-            number += 1;
-            if table
-                .index
-                .key(&self.blocks, number)?
-                .is_none_or(|first| first.as_slice() > key.as_slice())
-            {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// The records at these ordinals that `wanted` accepts.
-    fn records(
-        &self,
-        mut ordinals: Vec<u32>,
-        wanted: impl Fn(&CertRecord) -> bool,
-    ) -> Result<Vec<CertRecord>> {
-        ordinals.sort_unstable();
-        ordinals.dedup();
-        let mut found = Vec::new();
-        for ordinal in ordinals {
-            let number = ordinal as usize / BLOCK_RECORDS;
-            let at = self.tables().certificates.index.at(&self.blocks, number as u64)?;
-            let at = at.ok_or_else(|| self.damage(0, format!("certificate {ordinal} is missing")))?;
-            let block = self.blocks.certificates(at)?;
-            // A block closed early has fewer places than ordinals.
-            if block.records.len() <= ordinal as usize % BLOCK_RECORDS {
-                continue;
-            }
-            let record = self.complete(&block, ordinal as usize)?;
-            if wanted(&record) {
-                found.push(record);
-            }
-        }
-        Ok(found)
-    }
-
-    /// The record at `ordinal` with its organisation and positions; where those are damaged, without.
-    fn complete(&self, block: &CertificatesBlock, ordinal: usize) -> Result<CertRecord> {
-        let stored = block.records.get(ordinal % BLOCK_RECORDS);
-        let stored = stored.ok_or_else(|| self.damage(0, format!("certificate {ordinal} is missing")))?;
-        let mut record = stored.record.clone();
-        record.organization = self.spared(self.organization(stored.organization))?;
-        record.positions = self.spared(self.positions_of(record.seq))?;
-        Ok(record)
-    }
-
-    fn positions_of(&self, seq: u64) -> Result<Vec<Position>> {
-        let index = &self.tables().journal.index;
-        let number = index.floor(&self.blocks, &seq.to_be_bytes())?;
-        let Some(at) = index.at(&self.blocks, number)? else {
-            return Ok(Vec::new());
-        };
-        let journal = self.blocks.journal(at)?;
-        Ok(journal
-            .of_seq(seq)
-            .map(|row| row.positions.clone())
-            .unwrap_or_default())
-    }
-
-    /// Damage to a part of a record is told, and does not take the record with it.
-    fn spared<T: Default>(&self, part: Result<T>) -> Result<T> {
-        match part {
-            Err(error @ Error::Corrupt { .. }) => {
-                if !self.loss_told.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(%error, "parts of records are lost; further ones of this file are not told");
-                }
-                Ok(T::default())
-            }
-            part => part,
-        }
     }
 
     pub(crate) fn damage(&self, offset: u64, reason: impl Into<String>) -> Error {
@@ -492,13 +385,9 @@ fn open_tables(blocks: &Blocks) -> Result<(Footer, Tables)> {
     refuse_newer(path, version)?;
     let footer = blocks.file.block(BlockKind::Footer, at, Footer::decode)?;
     let table = |kind: BlockKind| {
-        let entry = footer.table(kind).ok_or_else(|| {
-            Error::corrupt(
-                path,
-                at.offset,
-                format!("the footer names no {} table", kind.name()),
-            )
-        })?;
+        let Some(entry) = footer.table(kind) else {
+            return Ok(Table::absent());
+        };
         let index = BlockIndex::open(blocks, entry.top, entry.blocks)?;
         Ok::<_, Error>(Table {
             index,
@@ -507,10 +396,10 @@ fn open_tables(blocks: &Blocks) -> Result<(Footer, Tables)> {
     };
     let tables = Tables {
         names: table(BlockKind::Names)?,
-        certificates: table(BlockKind::Certificates)?,
+        records: table(BlockKind::Records)?,
         fingerprints: table(BlockKind::Fingerprints)?,
         serials: table(BlockKind::Serials)?,
-        journal: table(BlockKind::Journal)?,
+        issuances: table(BlockKind::Issuances)?,
         organizations: table(BlockKind::Organizations)?,
     };
     Ok((footer, tables))

@@ -5,17 +5,16 @@
 
 use crate::coding::Reader;
 use crate::segment::block::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, BlockAt, BlockKind, unframe_any};
-use crate::segment::certificates::CertificatesBlock;
 use crate::segment::file::Blocks;
 use crate::segment::index::{BlockIndex, Chunk};
-use crate::segment::journal::JournalBlock;
 use crate::segment::layout::FRAME_BYTES;
 use crate::segment::names::{NamesBlock, index_key};
 use crate::segment::reader::{Table, Tables};
+use crate::segment::records::RecordsBlock;
 use crate::{Error, Result};
 
 /// Finds every block and rebuilds the tables from them. A damaged block keeps its place among those of
-/// its kind, since certificates and organisations are found by number.
+/// its kind, since organisations are found by number, and damage must be met to be told.
 pub(crate) fn scan(blocks: &Blocks, faults: &mut Vec<Error>) -> Result<Tables> {
     let mut found = Found::default();
     let mut offset = FRAME_BYTES as u64;
@@ -65,10 +64,7 @@ fn end_is_missing(blocks: &Blocks, offset: u64) -> bool {
 #[derive(Default)]
 struct Found {
     names: (Chunk, u64),
-    certificates: (Chunk, u64),
-    fingerprints: (Chunk, u64),
-    serials: (Chunk, u64),
-    journal: (Chunk, u64),
+    records: (Chunk, u64),
     organizations: (Chunk, u64),
 }
 
@@ -86,28 +82,17 @@ impl Found {
                     );
                 }
             }
-            BlockKind::Certificates => {
-                if let Ok(block) = CertificatesBlock::decode(payload) {
-                    let first = block.records.first().map_or(0, |stored| stored.record.issuance);
-                    add(
-                        &mut self.certificates,
-                        &first.to_be_bytes(),
-                        at,
-                        block.records.len(),
-                    );
-                }
-            }
-            BlockKind::Journal => {
-                if let Ok(block) = JournalBlock::decode(payload) {
-                    let first = block.rows.first().map_or(0, |row| row.seq);
-                    add(&mut self.journal, &first.to_be_bytes(), at, block.rows.len());
+            BlockKind::Records => {
+                if let Ok(block) = RecordsBlock::decode(payload) {
+                    let first = block.records.first().map_or(0, |record| record.seq);
+                    add(&mut self.records, &first.to_be_bytes(), at, block.records.len());
                 }
             }
             BlockKind::Organizations => {
                 let first = self.organizations.0.len() as u64;
                 add(&mut self.organizations, &first.to_be_bytes(), at, 1);
             }
-            // Lookups cannot be trusted with a table missing; issuances and names are found without.
+            // Look-ups may be missing in part: records are searched without.
             _ => {}
         }
     }
@@ -116,8 +101,7 @@ impl Found {
     fn keep_place(&mut self, kind: BlockKind, at: BlockAt) {
         let table = match kind {
             BlockKind::Names => &mut self.names,
-            BlockKind::Certificates => &mut self.certificates,
-            BlockKind::Journal => &mut self.journal,
+            BlockKind::Records => &mut self.records,
             BlockKind::Organizations => &mut self.organizations,
             _ => return,
         };
@@ -133,10 +117,10 @@ impl Found {
         };
         Tables {
             names: table(self.names),
-            certificates: table(self.certificates),
-            fingerprints: table(self.fingerprints),
-            serials: table(self.serials),
-            journal: table(self.journal),
+            records: table(self.records),
+            fingerprints: Table::absent(),
+            serials: Table::absent(),
+            issuances: Table::absent(),
             organizations: table(self.organizations),
         }
     }

@@ -1,12 +1,13 @@
 //! Writes a segment in one pass: rows first, then records, then what leads to them.
 //!
 //! # Invariants
-//! Rows come sorted by (key, issuance), records by (issuance, serial); both folded. One file, one
-//! fsync; the file counts for nothing until the manifest names it.
+//! Rows come sorted by (key, issuance), records by seq, entries of a look-up by (hash, seq); all folded.
+//! One file, one fsync; the file counts for nothing until the manifest names it.
 //!
 //! # Limits
-//! Memory grows with the records of the segment (about 60 bytes each, for the lookups), never with
-//! names or rows; compaction bounds it by bounding segments.
+//! Of a flush, memory grows with its records (about 90 bytes each, for the look-ups). What merges
+//! write is streamed, but for the domain filter and the set of domains, which grow with the distinct
+//! domains of a part; parts are cut at a set number of rows.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -14,32 +15,25 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::index::SuffixList;
+use crate::manifest::Holds;
 use crate::record::RecordView;
 use crate::row::RowAttrs;
 use crate::segment::block::{BlockAt, BlockKind};
-use crate::segment::certificates::{self, CertificatesBlockWriter};
 use crate::segment::file::Output;
 use crate::segment::filter::LineFilter;
+use crate::segment::hashes::{self, Entry};
 use crate::segment::index::IndexWriter;
-use crate::segment::journal::{self, Bound, JournalRow};
 use crate::segment::layout::{self, Footer, TableEntry};
 use crate::segment::meta::MetaBuilder;
 use crate::segment::names::{self, NamesBlockWriter};
-use crate::segment::{hashes, organizations};
+use crate::segment::organizations;
+use crate::segment::positions::Bounds;
+use crate::segment::records::{RecordsBlock, RecordsBlockWriter};
 use crate::{Error, Result};
 
 /// Bits an issuance of the filter that import asks before it looks a copy up: every new issuance asks
 /// every segment, and a false positive decodes a block (0.1 % at 16 bits, 1 % at 10).
 const ISSUANCE_FILTER_BITS: u64 = 16;
-
-/// What a segment is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Content {
-    /// A memtable: short-lived, so it goes without the set of domains, a sixth of the cost of a flush.
-    Flushed,
-    /// Other segments.
-    Merged,
-}
 
 /// A table while it is written.
 struct TableWriter {
@@ -88,24 +82,25 @@ pub(crate) struct SegmentWriter {
     names_block: NamesBlockWriter,
     last_key: Vec<u8>,
     last_index_key: Vec<u8>,
-    content: Content,
+    holds: Holds,
     domains: BTreeSet<Box<str>>,
     last_domain: Vec<u8>,
     suffixes: SuffixList,
-    certificates: TableWriter,
-    certificates_block: CertificatesBlockWriter,
-    blocks_of_certificates: u32,
-    fingerprints: Vec<(u64, u32)>,
-    serials: Vec<(u64, u32)>,
-    journal: Vec<JournalRow>,
-    issuances: Vec<u64>,
+    records: TableWriter,
+    records_block: RecordsBlockWriter,
+    blocks_of_records: u64,
+    first_seq: u64,
+    bounds: Bounds,
+    fingerprints: Vec<Entry>,
+    serials: Vec<Entry>,
+    issuances: Vec<Entry>,
     organizations: Vec<String>,
     organization_numbers: HashMap<String, u32>,
 }
 
 impl SegmentWriter {
     /// `suffixes` decide which domains are registrable.
-    pub(crate) fn create(path: &Path, id: u64, content: Content, suffixes: SuffixList) -> Result<Self> {
+    pub(crate) fn create(path: &Path, id: u64, holds: Holds, suffixes: SuffixList) -> Result<Self> {
         let mut output = Output::create(path)?;
         output.raw(&layout::header(id))?;
         Ok(Self {
@@ -117,16 +112,17 @@ impl SegmentWriter {
             names_block: NamesBlockWriter::default(),
             last_key: Vec::new(),
             last_index_key: Vec::new(),
-            content,
+            holds,
             domains: BTreeSet::new(),
             last_domain: Vec::new(),
             suffixes,
-            certificates: TableWriter::new(BlockKind::Certificates),
-            certificates_block: CertificatesBlockWriter::default(),
-            blocks_of_certificates: 0,
+            records: TableWriter::new(BlockKind::Records),
+            records_block: RecordsBlockWriter::default(),
+            blocks_of_records: 0,
+            first_seq: 0,
+            bounds: Bounds::default(),
             fingerprints: Vec::new(),
             serials: Vec::new(),
-            journal: Vec::new(),
             issuances: Vec::new(),
             organizations: Vec::new(),
             organization_numbers: HashMap::new(),
@@ -153,7 +149,7 @@ impl SegmentWriter {
         if !same_key {
             self.last_key.clear();
             self.last_key.extend_from_slice(key);
-            if self.content == Content::Merged {
+            if self.holds == Holds::Names {
                 self.note_domain(key);
             }
         }
@@ -200,6 +196,11 @@ impl SegmentWriter {
         Ok(())
     }
 
+    /// Bytes written so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.output.position()
+    }
+
     /// Says that all rows came; records follow.
     pub(crate) fn finish_rows(&mut self) -> Result<()> {
         self.close_names(b"", 0)?;
@@ -208,68 +209,83 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Adds a record.
+    /// Adds a record and what leads to it.
     pub(crate) fn record(&mut self, record: &RecordView<'_>) -> Result<()> {
-        let places = certificates::BLOCK_RECORDS as u32;
-        let block = self
-            .blocks_of_certificates
-            .checked_mul(places)
-            .filter(|&first| first <= u32::MAX - places);
-        let first = block.ok_or(Error::TooLarge {
-            what: "records of a segment",
-            found: u64::from(self.blocks_of_certificates) * u64::from(places),
-            limit: u64::from(u32::MAX),
-        })?;
-        let ordinal = first + self.certificates_block.len() as u32;
-        let organization = self.organization(record.organization);
-        self.meta.record(record.seq, record.not_after);
+        let seq = record.seq;
         for fingerprint in record.fingerprints {
-            self.fingerprints
-                .push((hash_of_sha256(&fingerprint.sha256), ordinal));
+            let hash = hash_of_sha256(&fingerprint.sha256);
+            self.fingerprints.push(Entry::new(hash, seq));
         }
-        self.serials.push((xxh3_64(record.serial), ordinal));
-        self.issuances.push(record.issuance);
-        let positions = record.positions.to_vec();
-        self.journal.push(JournalRow {
-            seq: record.seq,
-            ordinal,
-            positions,
-        });
-        self.certificates_block.push(record, organization);
-        if self.certificates_block.is_full() {
-            self.close_certificates()
+        if !record.slim {
+            self.serials.push(Entry::new(xxh3_64(record.serial), seq));
+        }
+        self.issuances.push(Entry::new(record.issuance, seq));
+        self.record_alone(record)
+    }
+
+    /// Adds a record to a file without look-ups.
+    pub(crate) fn record_alone(&mut self, record: &RecordView<'_>) -> Result<()> {
+        self.meta.record(record.seq, record.not_after);
+        self.bounds.note(self.blocks_of_records, record.positions);
+        if self.records_block.len() == 0 {
+            self.first_seq = record.seq;
+        }
+        self.records_block.push(record);
+        if self.records_block.is_full() {
+            self.close_records()
         } else {
             Ok(())
         }
     }
 
-    fn close_certificates(&mut self) -> Result<()> {
-        let Some(first) = self.certificates_block.first() else {
-            return Ok(());
-        };
-        let records = self.certificates_block.len();
-        self.payload.clear();
-        self.certificates_block.finish(&mut self.payload);
-        self.blocks_of_certificates += 1;
-        self.certificates
-            .block(&first.to_be_bytes(), records, &self.payload, &mut self.output)
+    /// Adds a block of records as another file holds it.
+    pub(crate) fn records_block(&mut self, payload: &[u8], block: &RecordsBlock) -> Result<()> {
+        for record in &block.records {
+            self.meta.record(record.seq, record.not_after);
+            self.bounds.note(self.blocks_of_records, &record.positions);
+        }
+        self.blocks_of_records += 1;
+        let key = block.records.first().map_or(0, |record| record.seq).to_be_bytes();
+        self.records
+            .block(&key, block.records.len(), payload, &mut self.output)
     }
 
-    /// Writes lookups, meta and footer; one fsync. Answers the size of the file.
-    pub(crate) fn finish(mut self) -> Result<u64> {
-        self.close_certificates()?;
-        let table = std::mem::replace(&mut self.certificates, TableWriter::new(BlockKind::Certificates));
+    fn close_records(&mut self) -> Result<()> {
+        let records = self.records_block.len();
+        if records == 0 {
+            return Ok(());
+        }
+        self.payload.clear();
+        self.records_block.finish(&mut self.payload);
+        self.blocks_of_records += 1;
+        let key = self.first_seq.to_be_bytes();
+        self.records.block(&key, records, &self.payload, &mut self.output)
+    }
+
+    fn finish_records(&mut self) -> Result<()> {
+        self.close_records()?;
+        let table = std::mem::replace(&mut self.records, TableWriter::new(BlockKind::Records));
         self.footer.tables.push(table.finish(&mut self.output)?);
-        let fingerprints = std::mem::take(&mut self.fingerprints);
-        self.hash_table(BlockKind::Fingerprints, fingerprints)?;
-        let serials = std::mem::take(&mut self.serials);
-        self.hash_table(BlockKind::Serials, serials)?;
-        self.journal_table()?;
-        self.organizations_table()?;
-        self.domains_block()?;
-        let mut filter = Vec::new();
-        LineFilter::build(&self.issuances, ISSUANCE_FILTER_BITS).encode_into(&mut filter);
-        self.single(BlockKind::IssuanceFilter, &filter)?;
+        let bounds = self.bounds.encode();
+        self.single(BlockKind::PositionBounds, &bounds)?;
+        Ok(())
+    }
+
+    /// Writes what follows rows and records; one fsync. Answers the size of the file.
+    pub(crate) fn finish(mut self) -> Result<u64> {
+        match self.holds {
+            Holds::Everything => {
+                self.finish_records()?;
+                self.look_ups()?;
+                self.organizations_table()?;
+            }
+            Holds::Names => {
+                self.organizations_table()?;
+                self.domains_block()?;
+            }
+            Holds::Records => self.finish_records()?,
+            Holds::Lookups => {}
+        }
         let meta = std::mem::take(&mut self.meta).finish().encode();
         self.single(BlockKind::Meta, &meta)?;
         let footer = self.output.block(BlockKind::Footer, &self.footer.encode())?;
@@ -277,41 +293,42 @@ impl SegmentWriter {
         self.output.finish()
     }
 
+    /// The look-ups of the records that came.
+    fn look_ups(&mut self) -> Result<()> {
+        let issuances: Vec<u64> = self.issuances.iter().map(|entry| entry.hash()).collect();
+        let tables = [
+            (BlockKind::Fingerprints, std::mem::take(&mut self.fingerprints)),
+            (BlockKind::Serials, std::mem::take(&mut self.serials)),
+            (BlockKind::Issuances, std::mem::take(&mut self.issuances)),
+        ];
+        for (kind, mut entries) in tables {
+            entries.sort_unstable();
+            let mut table = self.look_up(kind, hashes::shift_for(entries.len() as u64, 0));
+            for entry in entries {
+                table.push(entry)?;
+            }
+            table.finish()?;
+        }
+        let mut filter = Vec::new();
+        LineFilter::build(&issuances, ISSUANCE_FILTER_BITS).encode_into(&mut filter);
+        self.single(BlockKind::IssuanceFilter, &filter)?;
+        Ok(())
+    }
+
+    /// Starts a look-up table; its entries come sorted.
+    pub(crate) fn look_up(&mut self, kind: BlockKind, shift: u32) -> LookupWriter<'_> {
+        LookupWriter {
+            table: TableWriter::new(kind),
+            shift,
+            entries: Vec::with_capacity(hashes::BLOCK_ENTRIES),
+            writer: self,
+        }
+    }
+
     fn single(&mut self, kind: BlockKind, payload: &[u8]) -> Result<BlockAt> {
         let at = self.output.block(kind, payload)?;
         self.footer.singles.push((kind, at));
         Ok(at)
-    }
-
-    fn hash_table(&mut self, kind: BlockKind, mut entries: Vec<(u64, u32)>) -> Result<()> {
-        entries.sort_unstable();
-        let shift = hashes::shift_for(entries.len() as u64);
-        let mut table = TableWriter::new(kind);
-        for block in entries.chunks(hashes::BLOCK_ENTRIES) {
-            let first = block.first().map_or(0, |(hash, _)| hash >> shift << shift);
-            self.payload.clear();
-            hashes::encode(block, shift, &mut self.payload);
-            table.block(&first.to_be_bytes(), block.len(), &self.payload, &mut self.output)?;
-        }
-        self.footer.tables.push(table.finish(&mut self.output)?);
-        Ok(())
-    }
-
-    fn journal_table(&mut self) -> Result<()> {
-        let mut rows = std::mem::take(&mut self.journal);
-        rows.sort_unstable_by_key(|row| row.seq);
-        let mut table = TableWriter::new(BlockKind::Journal);
-        let mut bounds: Vec<Bound> = Vec::new();
-        for (number, block) in rows.chunks(journal::BLOCK_ROWS).enumerate() {
-            let first = block.first().map_or(0, |row| row.seq);
-            bounds.extend(journal::bounds_of(number as u32, block));
-            self.payload.clear();
-            journal::encode(block, &mut self.payload);
-            table.block(&first.to_be_bytes(), block.len(), &self.payload, &mut self.output)?;
-        }
-        self.footer.tables.push(table.finish(&mut self.output)?);
-        self.single(BlockKind::JournalBounds, &journal::encode_bounds(&bounds))?;
-        Ok(())
     }
 
     fn organizations_table(&mut self) -> Result<()> {
@@ -328,14 +345,50 @@ impl SegmentWriter {
     }
 
     fn domains_block(&mut self) -> Result<()> {
-        if self.content == Content::Flushed {
-            return Ok(());
-        }
         let domains = std::mem::take(&mut self.domains);
         // Keys come sorted and distinct out of the set, which is all the builder asks for.
         let set = fst::Set::from_iter(domains.iter().map(AsRef::as_ref))
             .map_err(|error| Error::Bug(format!("build the set of domains: {error}")))?;
         self.single(BlockKind::Domains, set.as_fst().as_bytes())?;
+        Ok(())
+    }
+}
+
+/// Writes one look-up table.
+pub(crate) struct LookupWriter<'w> {
+    writer: &'w mut SegmentWriter,
+    table: TableWriter,
+    shift: u32,
+    entries: Vec<Entry>,
+}
+
+impl LookupWriter<'_> {
+    pub(crate) fn push(&mut self, entry: Entry) -> Result<()> {
+        self.entries.push(entry);
+        if self.entries.len() == hashes::BLOCK_ENTRIES {
+            self.close()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let Some(first) = self.entries.first() else {
+            return Ok(());
+        };
+        let key = (first.hash() >> self.shift << self.shift).to_be_bytes();
+        let SegmentWriter { payload, output, .. } = self.writer;
+        payload.clear();
+        hashes::encode(&self.entries, self.shift, payload);
+        self.table.block(&key, self.entries.len(), payload, output)?;
+        self.entries.clear();
+        Ok(())
+    }
+
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.close()?;
+        let table = self.table.finish(&mut self.writer.output)?;
+        self.writer.footer.tables.push(table);
         Ok(())
     }
 }

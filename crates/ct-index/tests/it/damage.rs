@@ -223,7 +223,7 @@ fn blocks(bytes: &[u8], kind: u8) -> Vec<(usize, usize)> {
 }
 
 #[test]
-fn a_damaged_block_of_certificates_hides_its_own_and_says_so() {
+fn a_damaged_block_of_records_hides_its_own_and_says_so() {
     with_damaged_blocks(2, |snapshot, at| {
         let (mut found, mut damaged) = (0, 0);
         for seen in pairs(200) {
@@ -246,7 +246,7 @@ fn a_damaged_block_of_certificates_hides_its_own_and_says_so() {
 }
 
 #[test]
-fn damaged_lookups_journal_and_organizations_hide_no_certificate() {
+fn damaged_lookups_and_organizations_hide_no_certificate() {
     for kind in [3, 4, 5, 6, 7] {
         with_damaged_blocks(kind, |snapshot, at| {
             for seen in pairs(200) {

@@ -18,11 +18,24 @@ use tamis_durable::sealed::Format;
 
 use crate::world::{all_names, assert_whole, options};
 
-const SEGMENT: &str = "2025-11/seg-00000003.tamis";
+/// Names, records and look-ups of the first merge.
+const SEGMENTS: [&str; 3] = [
+    "2025-11/seg-00000003.tamis",
+    "2025-11/seg-00000004.tamis",
+    "2025-11/seg-00000005.tamis",
+];
 const WAL: &str = "wal/00000003.wal";
 /// Every file of the folder; the lock file is no part of the format.
-const FILES: [&str; 5] = ["MANIFEST", "MANIFEST.copy", "issuers.tamis", SEGMENT, WAL];
-/// Two flushes, merged into the one segment; issuances behind are in the write-ahead log only.
+const FILES: [&str; 7] = [
+    "MANIFEST",
+    "MANIFEST.copy",
+    "issuers.tamis",
+    SEGMENTS[0],
+    SEGMENTS[1],
+    SEGMENTS[2],
+    WAL,
+];
+/// Two flushes, merged into the segments; issuances behind are in the write-ahead log only.
 const FLUSHES: [u64; 2] = [100, 150];
 const ISSUANCES: u64 = 160;
 const START: i64 = 1_760_000_000;
@@ -215,7 +228,8 @@ impl Golden {
         CertRecord {
             issuance: self.hash(),
             seq,
-            copy: false,
+            copy_of: None,
+            slim: false,
             serial: self.serial(),
             fingerprints: kinds
                 .map(|kind| Fingerprint {
@@ -363,12 +377,14 @@ fn version_1_is_written() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path());
     check(&Snapshot::open(dir.path(), &options(1_000_000)).unwrap());
-    let written = std::fs::read(dir.path().join(SEGMENT)).unwrap();
-    let differs = std::fs::read(golden().join(SEGMENT)).unwrap() != written;
-    assert!(
-        !differs,
-        "the bytes of a segment changed: raise its version, or see testdata/index/README.md"
-    );
+    for segment in SEGMENTS {
+        let written = std::fs::read(dir.path().join(segment)).unwrap();
+        let differs = std::fs::read(golden().join(segment)).unwrap() != written;
+        assert!(
+            !differs,
+            "the bytes of {segment} changed: raise its version, or see testdata/index/README.md"
+        );
+    }
     // Frames files carry a random salt: the same payloads lie at the same places.
     for file in ["issuers.tamis", WAL] {
         let payloads = |folder: &Path| {
@@ -418,7 +434,8 @@ fn raise(dir: &Path, file: &str, at: usize, sealed: &[Range<usize>], place: usiz
 
 #[test]
 fn version_2_is_refused_with_advice() {
-    let trailer = std::fs::metadata(golden().join(SEGMENT)).unwrap().len() as usize - 32;
+    let segment = SEGMENTS[1];
+    let trailer = std::fs::metadata(golden().join(segment)).unwrap().len() as usize - 32;
     type Change<'c> = &'c dyn Fn(&Path);
     let cases: [(&str, Change<'_>); 4] = [
         ("MANIFEST", &|dir| {
@@ -426,13 +443,13 @@ fn version_2_is_refused_with_advice() {
             raise(dir, "MANIFEST.copy", 8, &[0..20, 28..usize::MAX], 20);
         }),
         (WAL, &|dir| raise(dir, WAL, 8, std::slice::from_ref(&(0..28)), 28)),
-        (SEGMENT, &|dir| {
-            raise(dir, SEGMENT, 8, std::slice::from_ref(&(0..24)), 24)
+        (segment, &|dir| {
+            raise(dir, segment, 8, std::slice::from_ref(&(0..24)), 24)
         }),
-        (SEGMENT, &|dir| {
+        (segment, &|dir| {
             raise(
                 dir,
-                SEGMENT,
+                segment,
                 trailer + 12,
                 std::slice::from_ref(&(trailer..trailer + 16)),
                 trailer + 16,

@@ -11,7 +11,7 @@ enum Step {
     Append(Vec<Seen>),
     Commit,
     Flush,
-    Compact,
+    Compact(Policy),
     Reopen,
 }
 
@@ -27,12 +27,26 @@ fn seen() -> impl Strategy<Value = Seen> {
     )
 }
 
+/// Parts so small that names, records and look-ups are cut into many.
+fn policy() -> impl Strategy<Value = Policy> {
+    (any::<bool>(), 2usize..4, 1u64..60, 1u64..40).prop_map(|(everything, batch, part_rows, file_records)| {
+        Policy {
+            batch,
+            part_rows,
+            file_records,
+            records_max: file_records * 2,
+            everything,
+            ..Policy::default()
+        }
+    })
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         5 => proptest::collection::vec(seen(), 1..12).prop_map(Step::Append),
         2 => Just(Step::Commit),
         2 => Just(Step::Flush),
-        1 => Just(Step::Compact),
+        2 => policy().prop_map(Step::Compact),
         1 => Just(Step::Reopen),
     ]
 }
@@ -41,7 +55,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_the_index_says_what_the_model_says(steps in proptest::collection::vec(step(), 1..14), flush_rows in 5usize..60) {
+    fn whatever_happens_the_index_says_what_the_model_says(steps in proptest::collection::vec(step(), 1..24), flush_rows in 5usize..60) {
         let dir = tempfile::tempdir().unwrap();
         let mut index = open(dir.path(), flush_rows);
         let mut model = Model::default();
@@ -62,8 +76,8 @@ proptest! {
                 }
                 Step::Commit => index.commit().unwrap(),
                 Step::Flush => index.flush().unwrap(),
-                Step::Compact => {
-                    index.compact(&Policy::everything()).unwrap();
+                Step::Compact(policy) => {
+                    index.compact(&policy).unwrap();
                 }
                 Step::Reopen => {
                     index.commit().unwrap();
