@@ -4,8 +4,7 @@
 //! A batch holds records in their wire form with issuer numbers local to the batch; the writer maps
 //! them to the dictionary when it commits, so that building needs no lock.
 
-use std::collections::HashMap;
-
+use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::key::Identifier;
@@ -29,8 +28,8 @@ pub struct Batch {
     pub(crate) ends: Vec<u32>,
     pub(crate) issuers: Vec<Box<str>>,
     pub(crate) covers: Vec<LogRange>,
-    /// By XXH3 of the text.
-    issuer_numbers: HashMap<u64, u32>,
+    /// Numbers of the issuers, by XXH3 of the text.
+    issuer_numbers: HashTable<u32>,
 }
 
 /// Encoded size of a usual observation.
@@ -69,10 +68,10 @@ impl Batch {
     }
 
     /// Adds one observation with the common names of its subject and all its names.
-    pub fn push<'n>(
+    pub fn push<'n, 'c>(
         &mut self,
         seen: &Observation<'_>,
-        common_names: &[&str],
+        common_names: impl ExactSizeIterator<Item = &'c str>,
         names: impl ExactSizeIterator<Item = (Identifier<'n>, NameBits)>,
     ) {
         let issuer = self.issuer_number(seen.issuer);
@@ -88,20 +87,24 @@ impl Batch {
 
     fn issuer_number(&mut self, issuer: &str) -> u32 {
         let issuer = crate::record::cut(issuer);
-        let hash = xxh3_64(issuer.as_bytes());
-        if let Some(&number) = self.issuer_numbers.get(&hash) {
-            // A colliding issuer only loses the quick way.
-            if self
-                .issuers
+        let Self {
+            issuers,
+            issuer_numbers,
+            ..
+        } = self;
+        let hash_of = |issuer: &str| xxh3_64(issuer.as_bytes());
+        let known = |&number: &u32| {
+            issuers
                 .get(number as usize)
                 .is_some_and(|known| **known == *issuer)
-            {
-                return number;
-            }
+        };
+        if let Some(&number) = issuer_numbers.find(hash_of(issuer), known) {
+            return number;
         }
-        let number = self.issuers.len() as u32;
-        self.issuers.push(issuer.into());
-        self.issuer_numbers.insert(hash, number);
+        let number = issuers.len() as u32;
+        issuers.push(issuer.into());
+        let rehash = |&number: &u32| issuers.get(number as usize).map_or(0, |issuer| hash_of(issuer));
+        issuer_numbers.insert_unique(hash_of(issuer), number, rehash);
         number
     }
 }

@@ -7,7 +7,7 @@ use tamis_durable::frames::{DamageKind, FrameReader};
 use crate::coding::Reader;
 use crate::commit::CommitHead;
 use crate::manifest::{Holds, Manifest, NAMES};
-use crate::memtable::{Origin, Run};
+use crate::memtable::Run;
 use crate::recover::{WAL_FORMAT, wal_numbers, wal_path};
 use crate::segment::check::Tally;
 use crate::segment::{BlockCache, Segment};
@@ -180,7 +180,7 @@ fn check_commit(payload: &[u8]) -> crate::coding::Decoded<(u64, u64)> {
     let mut reader = Reader::new(payload);
     let head = CommitHead::read(&mut reader)?;
     let start = payload.len() - reader.remaining();
-    let run = Run::build(payload.to_vec(), start, head.first_seq, Origin::Disk, |_| 0)?;
+    let run = Run::build(payload.to_vec(), start, head.first_seq, |_| 0)?;
     if run.records() as u64 != head.records {
         return Err(crate::coding::Malformed(
             "a commit holds another number of records than it says",

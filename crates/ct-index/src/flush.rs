@@ -10,16 +10,13 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::index::SuffixList;
-use crate::key::KeyRange;
 use crate::manifest::{HashPart, Holds, KeyPart, Manifest, SegmentEntry};
 use crate::memtable::{Memtable, Run};
-use crate::merge::{Merge, write_rows};
 use crate::record::{
     Fingerprint, NameBits, Position, RecordView, WireRecord, settle_fingerprints, settle_positions,
     sort_names,
 };
 use crate::recover::wal_path;
-use crate::row::RowCursor;
 use crate::segment::{BlockCache, Segment, SegmentWriter};
 use crate::view::{Shared, View};
 use crate::{Error, Result};
@@ -183,15 +180,8 @@ impl Flusher {
         };
         let path = entry.path(&self.dir);
         let mut writer = SegmentWriter::create(&path, id, Holds::Everything, self.suffixes.clone())?;
-        let everything = KeyRange {
-            start: Vec::new(),
-            end: vec![u8::MAX],
-        };
-        let cursors = runs
-            .iter()
-            .map(|run| Box::new(run.cursor(&everything, None)) as Box<dyn RowCursor>)
-            .collect();
-        entry.rows = write_rows(&mut Merge::new(cursors), &mut writer)?;
+        let run = Run::merge(&runs);
+        entry.rows = write_rows(&run, &mut writer)?;
         entry.records = write_records(&runs, &mut writer)?;
         entry.bytes = writer.finish()?;
         let segment = Segment::open(&path, id, &self.cache)?;
@@ -225,6 +215,29 @@ impl Flusher {
 pub(crate) fn month_of(seconds: i64) -> String {
     let time = time::OffsetDateTime::from_unix_timestamp(seconds).unwrap_or(time::OffsetDateTime::UNIX_EPOCH);
     format!("{:04}-{:02}", time.year(), u8::from(time.month()))
+}
+
+/// Rows in order, equal ones folded.
+fn write_rows(run: &Run, writer: &mut SegmentWriter) -> Result<u64> {
+    let mut written = 0;
+    let mut rows = run.rows_in_order();
+    let mut next = rows.next();
+    while let Some((key, mut attrs)) = next {
+        next = rows.next();
+        while let Some((_, same)) =
+            next.filter(|(other, row)| row.issuance == attrs.issuance && *other == key)
+        {
+            attrs.fold(&same);
+            next = rows.next();
+        }
+        if attrs.organization != 0 {
+            attrs.organization = writer.organization(run.organization(attrs.organization));
+        }
+        writer.row(key, &attrs)?;
+        written += 1;
+    }
+    writer.finish_rows()?;
+    Ok(written)
 }
 
 /// Records in order of discovery, copies folded into what they copy where that is here too.

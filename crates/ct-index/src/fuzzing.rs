@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::coding::Reader;
 use crate::commit::CommitHead;
 use crate::key::{Identifier, KeyRange};
-use crate::memtable::{Origin, Run};
+use crate::memtable::Run;
 use crate::query::cursor::Place;
 use crate::record::WireRecord;
 use crate::row::RowCursor;
@@ -140,7 +140,7 @@ pub fn commit(payload: &[u8]) {
         assert!(record.names.len() <= wire.names_count);
     }
     let issuer_of = |number: u64| head.issuers.get(number as usize).copied().unwrap_or(u32::MAX);
-    let Ok(run) = Run::build(payload.to_vec(), start, head.first_seq, Origin::Disk, issuer_of) else {
+    let Ok(run) = Run::build(payload.to_vec(), start, head.first_seq, issuer_of) else {
         return;
     };
     let everything = KeyRange {

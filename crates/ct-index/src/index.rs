@@ -49,6 +49,9 @@ pub struct Options {
     pub now: fn() -> i64,
     /// Which domains are registrable; names the domains of a segment. Default: the list shipped.
     pub public_suffixes: SuffixList,
+    /// Under which a new folder computes identities of issuances; `None` draws a key at random, as it
+    /// should be but for tests.
+    pub identity_key: Option<[u64; 4]>,
     /// Merging in the background; `None` for never. Default every 30 s.
     pub compaction: Option<Cycle>,
 }
@@ -82,6 +85,7 @@ impl Default for Options {
                     .map_or(0, |now| now.as_secs() as i64)
             },
             public_suffixes: SuffixList::default(),
+            identity_key: None,
             compaction: Some(Cycle::default()),
         }
     }
@@ -135,7 +139,8 @@ impl Index {
         let mut loaded = recover::load(dir, &cache)?;
         if loaded.is_none() {
             folder::refuse_orphans(dir)?;
-            Manifest::first().publish(dir)?;
+            let key = options.identity_key.unwrap_or_else(random_key);
+            Manifest::first(key).publish(dir)?;
             loaded = recover::load(dir, &cache)?;
         }
         let loaded = loaded.ok_or_else(|| Error::NoIndex { path: dir.to_owned() })?;
@@ -223,6 +228,15 @@ impl Index {
             self.send(&mut self.lock(), FlushJob::of(&view, frozen, None))?;
         }
         Ok(())
+    }
+
+    /// The key under which this folder computes identities of issuances: whoever appends must use it.
+    /// It is a secret, or a certificate authority could make certificates that pass for one.
+    pub fn identity_key(&self) -> [u64; 4] {
+        self.manifest
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .identity_key
     }
 
     /// The folder.
@@ -431,6 +445,12 @@ impl Drop for Index {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Hashes under keys that the system drew: as hard to guess as those.
+fn random_key() -> [u64; 4] {
+    use std::hash::BuildHasher as _;
+    [0u8; 4].map(|nothing| std::hash::RandomState::new().hash_one(nothing))
 }
 
 fn spawn_flusher(flusher: Flusher, queue: Receiver<FlushJob>, dir: &Path) -> Result<JoinHandle<()>> {

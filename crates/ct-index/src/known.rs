@@ -8,11 +8,10 @@
 //! Besides those of the memtables, [`ISSUANCES_MAX`] issuances stay in memory, and [`LOOKED_UP_MAX`]
 //! more that were looked up; about 150 bytes each.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use hashbrown::HashTable;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::record::{CertRecord, FINGERPRINTS_MAX, Fingerprint, POSITIONS_MAX, Position, WireRecord};
 
@@ -21,27 +20,13 @@ const ISSUANCES_MAX: usize = 500_000;
 /// Issuances remembered because a copy of them was looked up.
 const LOOKED_UP_MAX: usize = 100_000;
 
-/// Identity for the maps: records fold only where the serials agree too. The serial's hash is seeded,
-/// so nobody can choose certificates that meet in one bucket.
+/// Records fold only where the serials agree too. The serial's hash is seeded, so nobody can choose
+/// certificates that meet in one bucket.
 type Identity = (u64, u64);
-type Map = HashMap<Identity, (u64, Known), BuildHasherDefault<IdentityHasher>>;
 
-/// Both halves of an identity are hashes already.
-#[derive(Default)]
-struct IdentityHasher(u64);
-
-impl Hasher for IdentityHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 ^= xxh3_64(bytes);
-    }
-
-    fn write_u64(&mut self, half: u64) {
-        self.0 = self.0.rotate_left(29) ^ half;
-    }
+/// Both halves are hashes already.
+fn hash_of(identity: &Identity) -> u64 {
+    identity.0.rotate_left(29) ^ identity.1
 }
 
 /// What is known of one issuance.
@@ -61,10 +46,12 @@ pub(crate) struct Known {
 }
 
 /// What a copy brings.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Novelty {
-    pub(crate) fingerprints: Vec<Fingerprint>,
-    pub(crate) positions: Vec<Position>,
+    /// Which of its fingerprints are new, a bit each in their order.
+    fingerprints: u32,
+    /// Which of its positions are new, likewise.
+    positions: u32,
     /// The copy was seen earlier than all before: its rows are needed again.
     pub(crate) earlier: bool,
     /// Names that were over the limit before: all rows are written again.
@@ -78,8 +65,29 @@ impl Novelty {
     }
 
     pub(crate) fn is_nothing(&self) -> bool {
-        self.fingerprints.is_empty() && self.positions.is_empty() && !self.is_whole()
+        self.fingerprints | self.positions == 0 && !self.is_whole()
     }
+
+    /// The fingerprints of the copy that are new.
+    pub(crate) fn fingerprints<'w>(
+        &self,
+        copy: &WireRecord<'w>,
+    ) -> impl Iterator<Item = Fingerprint> + use<'w> {
+        chosen(copy.fingerprints(), self.fingerprints)
+    }
+
+    /// The positions of the copy that are new.
+    pub(crate) fn positions<'w>(&self, copy: &WireRecord<'w>) -> impl Iterator<Item = Position> + use<'w> {
+        chosen(copy.positions(), self.positions)
+    }
+}
+
+/// Items whose bit is set; a record has fewer than 32 of them.
+fn chosen<T>(items: impl Iterator<Item = T>, bits: u32) -> impl Iterator<Item = T> {
+    let numbered = items.zip(0u32..);
+    numbered
+        .filter(move |(_, number)| bits >> number & 1 != 0)
+        .map(|(item, _)| item)
 }
 
 /// The names indexed, unless they are all that the certificate has.
@@ -135,14 +143,12 @@ impl Known {
             }
         }
         self.first_seen = self.first_seen.min(wire.first_seen);
-        for fingerprint in wire.fingerprints() {
-            if self.fingerprint(short(&fingerprint)) {
-                novelty.fingerprints.push(fingerprint);
-            }
+        for (fingerprint, number) in wire.fingerprints().zip(0..) {
+            novelty.fingerprints |= u32::from(self.fingerprint(short(&fingerprint))) << number;
         }
-        novelty
-            .positions
-            .extend(wire.positions().filter(|position| self.position(position)));
+        for (position, number) in wire.positions().zip(0..) {
+            novelty.positions |= u32::from(self.position(&position)) << number;
+        }
         novelty
     }
 
@@ -201,11 +207,22 @@ impl Default for Seed {
     }
 }
 
+#[derive(Debug)]
+struct Slot {
+    identity: Identity,
+    /// The write-ahead log file that must be in a segment before this may be forgotten.
+    wal: u64,
+    known: Known,
+}
+
 /// Remembers issuances, each with the write-ahead log file that must be in a segment before it may be
 /// forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct KnownIssuances {
-    map: Map,
+    /// In order of arrival: what is new is written at the end, and only numbers are moved about.
+    slots: Vec<Slot>,
+    /// Numbers of the slots by identity.
+    table: HashTable<u32>,
     /// Number of the log file that is being written.
     wal: u64,
     /// Files before this one are in segments.
@@ -233,11 +250,16 @@ impl KnownIssuances {
     /// Forgets what a segment can be asked for, the longest unheard of first.
     fn make_room(&mut self) {
         for kept_files in [3, 1, 0] {
-            if self.map.len() < ISSUANCES_MAX {
+            if self.slots.len() < ISSUANCES_MAX {
                 return;
             }
             let oldest = self.first_wal.min(self.wal.saturating_sub(kept_files));
-            self.map.retain(|_, (wal, _)| *wal >= oldest);
+            self.slots.retain(|slot| slot.wal >= oldest);
+            self.table.clear();
+            for (slot, number) in self.slots.iter().zip(0..) {
+                let rehash = |&number: &u32| hash_at(&self.slots, number);
+                self.table.insert_unique(hash_of(&slot.identity), number, rehash);
+            }
         }
     }
 
@@ -250,33 +272,37 @@ impl KnownIssuances {
         look_up: impl FnOnce() -> crate::Result<Option<CertRecord>>,
     ) -> crate::Result<Verdict> {
         let identity = (wire.issuance, xxh3_64_with_seed(wire.serial, self.seed.0));
-        let wal = self.wal;
-        let (verdict, held_by) = match self.map.entry(identity) {
-            Entry::Occupied(mut entry) => {
-                let (held_by, known) = entry.get_mut();
-                let novelty = known.absorb(wire);
-                if !novelty.is_nothing() {
-                    // What the copy brings lies in the file at hand only.
-                    *held_by = wal;
-                }
-                return Ok(Verdict::Copy(known.seq, novelty));
-            }
-            Entry::Vacant(entry) => match look_up()? {
-                Some(record) => {
-                    let mut known = Known::of_record(&record);
-                    let novelty = known.absorb(wire);
-                    let held_by = if novelty.is_nothing() { 0 } else { wal };
-                    let of = known.seq;
-                    entry.insert((held_by, known));
-                    (Verdict::Copy(of, novelty), held_by)
-                }
-                None => {
-                    entry.insert((wal, Known::of_wire(wire, seq)));
-                    (Verdict::New, wal)
-                }
-            },
+        let hash = hash_of(&identity);
+        let is_it = |&number: &u32| {
+            let slot = self.slots.get(number as usize);
+            slot.is_some_and(|slot| slot.identity == identity)
         };
-        if held_by == 0 && self.map.len() >= ISSUANCES_MAX + LOOKED_UP_MAX {
+        if let Some(&number) = self.table.find(hash, is_it)
+            && let Some(Slot { wal, known, .. }) = self.slots.get_mut(number as usize)
+        {
+            let novelty = known.absorb(wire);
+            if !novelty.is_nothing() {
+                // What the copy brings lies in the file at hand only.
+                *wal = self.wal;
+            }
+            return Ok(Verdict::Copy(known.seq, novelty));
+        }
+        let mut looked_up = false;
+        let (verdict, wal, known) = match look_up()? {
+            Some(record) => {
+                let mut known = Known::of_record(&record);
+                let novelty = known.absorb(wire);
+                looked_up = novelty.is_nothing();
+                let wal = if looked_up { 0 } else { self.wal };
+                (Verdict::Copy(known.seq, novelty), wal, known)
+            }
+            None => (Verdict::New, self.wal, Known::of_wire(wire, seq)),
+        };
+        let number = self.slots.len() as u32;
+        self.slots.push(Slot { identity, wal, known });
+        let rehash = |&number: &u32| hash_at(&self.slots, number);
+        self.table.insert_unique(hash, number, rehash);
+        if looked_up && self.slots.len() >= ISSUANCES_MAX + LOOKED_UP_MAX {
             self.make_room();
         }
         Ok(verdict)
@@ -292,4 +318,10 @@ impl KnownIssuances {
     ) -> crate::Result<()> {
         self.judge(wire, seq, look_up).map(drop)
     }
+}
+
+fn hash_at(slots: &[Slot], number: u32) -> u64 {
+    slots
+        .get(number as usize)
+        .map_or(0, |slot| hash_of(&slot.identity))
 }

@@ -175,6 +175,8 @@ pub(crate) fn cover(logs: &mut [LogEntry], ranges: &[LogRange]) {
 pub(crate) struct Manifest {
     /// Grows with each publication.
     pub(crate) generation: u64,
+    /// Under which identities of issuances are computed; drawn when the folder is made.
+    pub(crate) identity_key: [u64; 4],
     pub(crate) segments: Vec<SegmentEntry>,
     /// Keys at which merges cut names into parts, sorted, by tier. Never removed, so that parts nest.
     pub(crate) cuts: Vec<Vec<String>>,
@@ -192,8 +194,9 @@ pub(crate) struct Manifest {
 
 impl Manifest {
     /// The manifest of an empty folder.
-    pub(crate) fn first() -> Self {
+    pub(crate) fn first(identity_key: [u64; 4]) -> Self {
         Self {
+            identity_key,
             first_wal: 1,
             next_segment: 1,
             ..Self::default()

@@ -12,8 +12,11 @@ use crate::key::KeyRange;
 use crate::record::{CertRecord, WireRecord};
 use crate::row::{RowAttrs, RowCursor};
 
+/// How many rows ahead memory is touched while rows are walked.
+const TOUCH_AHEAD: usize = 12;
+
 /// Runs of similar size are merged when this many have gathered.
-const RUNS_PER_TIER: usize = 8;
+const RUNS_PER_TIER: usize = 16;
 
 /// A record of a run, its fixed part decoded once.
 #[derive(Debug, Clone, Copy)]
@@ -35,15 +38,6 @@ struct RowRef {
     bits: u8,
 }
 
-/// Where the bytes of a run come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// Encoded by this process.
-    Here,
-    /// Read back from a file; everything is checked.
-    Disk,
-}
-
 /// An immutable sorted run over records in their wire form.
 #[derive(Debug, Default)]
 pub(crate) struct Run {
@@ -54,48 +48,35 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Builds a run of records that lie back to back in `bytes` from `start`; `issuer_of` maps
-    /// numbers of the batch to the dictionary.
+    /// Builds a run of records that came from outside this process and lie back to back in `bytes` from
+    /// `start`; `issuer_of` maps numbers of the batch to the dictionary.
     pub(crate) fn build(
         bytes: Vec<u8>,
         start: usize,
         first_seq: u64,
-        origin: Origin,
         issuer_of: impl Fn(u64) -> u32,
     ) -> Result<Self, Malformed> {
-        let mut run = Self::default();
-        let base = bytes.as_ptr() as usize;
+        let mut run = RunBuilder::default();
         let mut reader = Reader::new(bytes.get(start..).unwrap_or(&[]));
         let mut seq = first_seq;
         while !reader.is_empty() {
-            let offset = (bytes.len() - reader.remaining()) as u32;
-            let record = match origin {
-                Origin::Here => WireRecord::read_unchecked(&mut reader)?,
-                Origin::Disk => WireRecord::read(&mut reader)?,
-            };
-            let number = run.records.len() as u32;
-            let attrs = attrs_of(&record, seq, issuer_of(record.issuer), number);
-            run.records.push(RunRecord {
-                attrs,
-                copy_of: record.copy_of,
-                arena: 0,
-                offset,
-            });
-            for (key, bits) in record.names() {
-                run.rows.push(RowRef {
-                    prefix: prefix_of(key),
-                    arena: 0,
-                    key: (key.as_ptr() as usize - base) as u32,
-                    record: number,
-                    key_bytes: key.len() as u16,
-                    bits,
-                });
-            }
+            let offset = bytes.len() - reader.remaining();
+            let record = WireRecord::read(&mut reader)?;
+            let source = bytes.get(offset..).unwrap_or(&[]);
+            let issuer = issuer_of(record.issuer);
+            run.add(
+                &record,
+                source,
+                Place {
+                    at: offset,
+                    inserted: 0,
+                },
+                seq,
+                issuer,
+            );
             seq = seq.checked_add(1).ok_or(Malformed("seq overflows"))?;
         }
-        run.arenas.push(Arc::new(bytes));
-        run.sort();
-        Ok(run)
+        Ok(run.finish(bytes))
     }
 
     /// One run of several; the inputs stay for their readers and share their bytes.
@@ -208,6 +189,39 @@ impl Run {
             .collect()
     }
 
+    /// All rows, sorted by key and issuance.
+    pub(crate) fn rows_in_order(&self) -> impl Iterator<Item = (&[u8], RowAttrs)> {
+        self.rows.iter().enumerate().filter_map(|(number, row)| {
+            self.touch(number + TOUCH_AHEAD);
+            let record = self.records.get(row.record as usize)?;
+            let attrs = RowAttrs {
+                bits: row.bits,
+                ..record.attrs
+            };
+            Some((key_at(&self.arenas, row), attrs))
+        })
+    }
+
+    /// Reads a little of what a later row needs: its key and its record lie anywhere, and the processor
+    /// can wait for several of them at once.
+    fn touch(&self, number: usize) {
+        if let Some(row) = self.rows.get(number) {
+            let record = self.records.get(row.record as usize);
+            let arena = self.arenas.get(row.arena as usize);
+            std::hint::black_box((
+                record.map(|record| record.attrs.issuer),
+                arena.and_then(|arena| arena.get(row.key as usize)).copied(),
+            ));
+        }
+    }
+
+    /// The organisation of this number in the run.
+    pub(crate) fn organization(&self, number: u32) -> &str {
+        let record = self.records.get((number as usize).wrapping_sub(1));
+        let wire = record.and_then(|record| self.wire_at(record));
+        wire.map(|wire| wire.organization()).unwrap_or_default()
+    }
+
     /// A cursor over the rows of a key range that lie behind `after` (key and issuance), if given.
     pub(crate) fn cursor(self: &Arc<Self>, range: &KeyRange, after: Option<(&[u8], u64)>) -> RunCursor {
         let start = self.rows.partition_point(|row| {
@@ -231,6 +245,60 @@ impl Run {
         self.records
             .get(row.record as usize)
             .map_or(0, |record| record.attrs.issuance)
+    }
+}
+
+/// Where a record lies in the bytes of its run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    /// Its first byte.
+    pub(crate) at: usize,
+    /// Bytes that it has more than where it was read from, in front of its names.
+    pub(crate) inserted: usize,
+}
+
+/// Gathers the records of a run while they are judged.
+#[derive(Debug, Default)]
+pub(crate) struct RunBuilder(Run);
+
+impl RunBuilder {
+    /// Adds a record that was read from the start of `source`.
+    pub(crate) fn add(
+        &mut self,
+        record: &WireRecord<'_>,
+        source: &[u8],
+        place: Place,
+        seq: u64,
+        issuer: u32,
+    ) {
+        let Self(run) = self;
+        let base = source.as_ptr() as usize;
+        let number = run.records.len() as u32;
+        run.records.push(RunRecord {
+            attrs: attrs_of(record, seq, issuer, number),
+            copy_of: record.copy_of,
+            arena: 0,
+            offset: place.at as u32,
+        });
+        for (key, bits) in record.names() {
+            let key_at = key.as_ptr() as usize - base + place.at + place.inserted;
+            run.rows.push(RowRef {
+                prefix: prefix_of(key),
+                arena: 0,
+                key: key_at as u32,
+                record: number,
+                key_bytes: key.len() as u16,
+                bits,
+            });
+        }
+    }
+
+    /// The run over `bytes`.
+    pub(crate) fn finish(self, bytes: Vec<u8>) -> Run {
+        let Self(mut run) = self;
+        run.arenas.push(Arc::new(bytes));
+        run.sort();
+        run
     }
 }
 
@@ -302,11 +370,7 @@ impl RowCursor for RunCursor {
     }
 
     fn organization(&self, number: u32) -> crate::Result<String> {
-        let record = self.run.records.get((number as usize).wrapping_sub(1));
-        let wire = record.and_then(|record| self.run.wire_at(record));
-        Ok(wire
-            .map(|wire| wire.organization().to_owned())
-            .unwrap_or_default())
+        Ok(self.run.organization(number).to_owned())
     }
 }
 

@@ -151,22 +151,3 @@ impl OrganizationNumbers {
         Ok(here)
     }
 }
-
-/// Writes every row of a merge, organisations numbered anew for the segment.
-pub(crate) fn write_rows(merge: &mut Merge, writer: &mut SegmentWriter) -> Result<u64> {
-    let mut numbers = OrganizationNumbers::default();
-    let (mut rows, mut key) = (0, Vec::new());
-    while let Some((row_key, mut attrs, source)) = merge.next()? {
-        if attrs.organization == 0 {
-            writer.row(row_key, &attrs)?;
-        } else {
-            key.clear();
-            key.extend_from_slice(row_key);
-            attrs.organization = numbers.number(merge, source, attrs.organization, writer)?;
-            writer.row(&key, &attrs)?;
-        }
-        rows += 1;
-    }
-    writer.finish_rows()?;
-    Ok(rows)
-}

@@ -11,6 +11,7 @@
 
 use crate::coding::{Decoded, Malformed, Reader, put_bytes, put_varint, put_zigzag};
 use crate::key::Identifier;
+use crate::known::Novelty;
 
 /// Log positions kept for one issuance.
 pub const POSITIONS_MAX: usize = 4;
@@ -258,7 +259,12 @@ pub(crate) const FLAG_SLIM: u8 = 8;
 const FLAGS: u8 = FLAG_COPY | FLAG_NOT_BEFORE | FLAG_NOT_AFTER | FLAG_SLIM;
 
 /// Appends the wire form of an observation; names are appended by [`put_names`].
-pub(crate) fn put_observation(out: &mut Vec<u8>, seen: &Observation<'_>, issuer: u32, names: &[&str]) {
+pub(crate) fn put_observation<'c>(
+    out: &mut Vec<u8>,
+    seen: &Observation<'_>,
+    issuer: u32,
+    names: impl ExactSizeIterator<Item = &'c str>,
+) {
     let mut flags = if seen.not_before.is_some() {
         FLAG_NOT_BEFORE
     } else {
@@ -277,54 +283,53 @@ pub(crate) fn put_observation(out: &mut Vec<u8>, seen: &Observation<'_>, issuer:
     }
     put_varint(out, u64::from(issuer));
     put_bytes(out, seen.serial.get(..SERIAL_BYTES_MAX).unwrap_or(seen.serial));
-    put_fingerprints(out, seen.fingerprint.as_slice());
-    put_positions(out, seen.position.as_slice());
+    put_varint(out, u64::from(seen.fingerprint.is_some()));
+    seen.fingerprint
+        .iter()
+        .for_each(|print| put_fingerprint(out, print));
+    put_varint(out, u64::from(seen.position.is_some()));
+    seen.position
+        .iter()
+        .for_each(|position| put_position(out, position));
     put_bytes(out, cut(seen.organization).as_bytes());
-    let names = names.get(..COMMON_NAMES_MAX).unwrap_or(names);
-    put_varint(out, names.len() as u64);
-    for name in names {
+    put_varint(out, names.len().min(COMMON_NAMES_MAX) as u64);
+    for name in names.take(COMMON_NAMES_MAX) {
         put_bytes(out, cut(name).as_bytes());
     }
     put_varint(out, seen.names_total);
     put_varint(out, seen.deviations);
 }
 
-fn put_fingerprints(out: &mut Vec<u8>, fingerprints: &[Fingerprint]) {
-    put_varint(out, fingerprints.len() as u64);
-    for fingerprint in fingerprints {
-        out.push(kind_code(fingerprint.kind));
-        out.extend_from_slice(&fingerprint.sha256);
-    }
+fn put_fingerprint(out: &mut Vec<u8>, fingerprint: &Fingerprint) {
+    out.push(kind_code(fingerprint.kind));
+    out.extend_from_slice(&fingerprint.sha256);
 }
 
-fn put_positions(out: &mut Vec<u8>, positions: &[Position]) {
-    put_varint(out, positions.len() as u64);
-    for position in positions {
-        put_varint(out, u64::from(position.log));
-        put_varint(out, position.index);
-        put_varint(out, position.timestamp_ms);
-    }
+fn put_position(out: &mut Vec<u8>, position: &Position) {
+    put_varint(out, u64::from(position.log));
+    put_varint(out, position.index);
+    put_varint(out, position.timestamp_ms);
 }
 
 /// Bytes of the issuance and the flags, in front of a record.
 const HEAD_BYTES: usize = 9;
 
 /// The wire form of a copy of the record `copy_of`: what it adds, and nothing else.
-pub(crate) fn put_copy(
-    out: &mut Vec<u8>,
-    wire: &WireRecord<'_>,
-    copy_of: u64,
-    fingerprints: &[Fingerprint],
-    positions: &[Position],
-) {
+pub(crate) fn put_copy(out: &mut Vec<u8>, wire: &WireRecord<'_>, copy_of: u64, novelty: &Novelty) {
     out.extend_from_slice(&wire.issuance.to_le_bytes());
     out.push(FLAG_COPY | FLAG_SLIM);
     put_varint(out, copy_of);
     put_zigzag(out, wire.first_seen);
     put_varint(out, wire.issuer);
     put_bytes(out, wire.serial);
-    put_fingerprints(out, fingerprints);
-    put_positions(out, positions);
+    put_varint(out, novelty.fingerprints(wire).count() as u64);
+    novelty
+        .fingerprints(wire)
+        .for_each(|print| put_fingerprint(out, &print));
+    put_varint(out, novelty.positions(wire).count() as u64);
+    novelty
+        .positions(wire)
+        .for_each(|position| put_position(out, &position));
     put_bytes(out, b"");
     put_varint(out, 0);
     put_varint(out, 0);

@@ -14,7 +14,7 @@ use crate::coding::{Malformed, Reader};
 use crate::commit::{self, CommitHead};
 use crate::known::KnownIssuances;
 use crate::manifest::{self, Manifest};
-use crate::memtable::{Memtable, Origin, Run};
+use crate::memtable::{Memtable, Run};
 use crate::record::WireRecord;
 use crate::segment::{BlockCache, Segment};
 use crate::view::View;
@@ -194,7 +194,7 @@ impl Loaded {
         };
         let start = payload.len() - reader.remaining();
         let issuer_of = |number: u64| head.issuers.get(number as usize).copied().unwrap_or(u32::MAX);
-        let run = match Run::build(payload.to_vec(), start, head.first_seq, Origin::Disk, issuer_of) {
+        let run = match Run::build(payload.to_vec(), start, head.first_seq, issuer_of) {
             Ok(run) => run,
             Err(malformed) => return Ok(Err(malformed)),
         };

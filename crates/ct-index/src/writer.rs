@@ -17,9 +17,9 @@ use crate::coding::{Malformed, Reader};
 use crate::commit::CommitHead;
 use crate::flush::FlushJob;
 use crate::index::Outcome;
-use crate::known::{KnownIssuances, Verdict};
-use crate::memtable::{Memtable, Origin, Run};
-use crate::record::{CertificateKind, Fingerprint, WireRecord, put_copy, put_whole_copy};
+use crate::known::{KnownIssuances, Novelty, Verdict};
+use crate::memtable::{Memtable, Place, Run, RunBuilder};
+use crate::record::{CertificateKind, WireRecord, put_copy, put_whole_copy};
 use crate::recover::{WAL_FORMAT, wal_path};
 use crate::totals::Totals;
 use crate::view::View;
@@ -75,7 +75,10 @@ impl Writer {
             ..CommitHead::default()
         };
         self.map_issuers(batch, &mut head)?;
-        let mut records = Vec::with_capacity(batch.bytes.len());
+        let mut frame = Frame {
+            bytes: Vec::with_capacity(batch.bytes.len()),
+            run: RunBuilder::default(),
+        };
         let mut outcome = Outcome::default();
         let mut start = 0;
         for &end in &batch.ends {
@@ -83,12 +86,17 @@ impl Writer {
             start = end as usize;
             let wire = WireRecord::read_unchecked(&mut Reader::new(bytes)).map_err(undecodable)?;
             let seq = head.first_seq + head.records;
+            let issuer = head
+                .issuers
+                .get(wire.issuer as usize)
+                .copied()
+                .unwrap_or(u32::MAX);
             match self
                 .known
                 .judge(&wire, seq, || view.stored(wire.issuance, wire.serial))?
             {
                 Verdict::New => {
-                    records.extend_from_slice(bytes);
+                    frame.whole(&wire, bytes, seq, issuer);
                     head.records += 1;
                     outcome.new += 1;
                     outcome.rows += wire.names_count as u64;
@@ -98,40 +106,41 @@ impl Writer {
                 Verdict::Copy(of, novelty) => {
                     if novelty.is_whole() {
                         // Rows carry the earliest date: they are written again and fold.
-                        put_whole_copy(&mut records, bytes, of);
+                        frame.whole_copy(&wire, bytes, of, seq, issuer);
                     } else {
-                        put_copy(&mut records, &wire, of, &novelty.fingerprints, &novelty.positions);
+                        frame.slim_copy(&wire, of, &novelty, seq, issuer)?;
                     }
                     head.records += 1;
                     outcome.copies += 1;
-                    head.totals.certificates += novelty.fingerprints.len() as u64;
-                    head.totals.precertificates += precertificates(novelty.fingerprints.iter());
-                    head.totals.positions += novelty.positions.len() as u64;
+                    for print in novelty.fingerprints(&wire) {
+                        head.totals.certificates += 1;
+                        let is_precertificate = print.kind == CertificateKind::Precertificate;
+                        head.totals.precertificates += u64::from(is_precertificate);
+                    }
+                    head.totals.positions += novelty.positions(&wire).count() as u64;
                     head.totals.name_rows += u64::from(novelty.names);
                     outcome.rows += u64::from(novelty.names);
                 }
             }
         }
-        self.log_frame(head, records)?;
+        self.log_frame(head, frame)?;
         Ok(outcome)
     }
 
-    fn log_frame(&mut self, head: CommitHead, mut records: Vec<u8>) -> Result<()> {
+    fn log_frame(&mut self, head: CommitHead, frame: Frame) -> Result<()> {
         if head.records == 0 && head.covers.is_empty() && head.new_issuers.is_empty() {
             return Ok(());
         }
+        let Frame { mut bytes, run } = frame;
         let mut encoded = Vec::with_capacity(256);
         head.encode_into(&mut encoded);
-        self.wal.append_parts(&[&encoded, &records])?;
-        if records.len() < records.capacity() / 2 {
+        self.wal.append_parts(&[&encoded, &bytes])?;
+        if bytes.len() < bytes.capacity() / 2 {
             // The memtable keeps these bytes: mostly copies take little room.
-            records.shrink_to_fit();
+            bytes.shrink_to_fit();
         }
-        let issuers = &head.issuers;
-        let issuer_of = |number: u64| issuers.get(number as usize).copied().unwrap_or(u32::MAX);
-        let run = Run::build(records, 0, head.first_seq, Origin::Here, issuer_of).map_err(undecodable)?;
         self.next_seq += head.records;
-        self.pending.push((run, head));
+        self.pending.push((run.finish(bytes), head));
         self.oldest_pending.get_or_insert_with(Instant::now);
         Ok(())
     }
@@ -163,6 +172,45 @@ impl Writer {
     }
 }
 
+/// What a batch brings, as it is logged, and the run over it.
+struct Frame {
+    bytes: Vec<u8>,
+    run: RunBuilder,
+}
+
+impl Frame {
+    fn whole(&mut self, wire: &WireRecord<'_>, bytes: &[u8], seq: u64, issuer: u32) {
+        let at = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.run.add(wire, bytes, Place { at, inserted: 0 }, seq, issuer);
+    }
+
+    fn whole_copy(&mut self, wire: &WireRecord<'_>, bytes: &[u8], of: u64, seq: u64, issuer: u32) {
+        let at = self.bytes.len();
+        put_whole_copy(&mut self.bytes, bytes, of);
+        let inserted = self.bytes.len() - at - bytes.len();
+        let mut copy = *wire;
+        copy.copy_of = Some(of);
+        self.run.add(&copy, bytes, Place { at, inserted }, seq, issuer);
+    }
+
+    fn slim_copy(
+        &mut self,
+        wire: &WireRecord<'_>,
+        of: u64,
+        novelty: &Novelty,
+        seq: u64,
+        issuer: u32,
+    ) -> Result<()> {
+        let at = self.bytes.len();
+        put_copy(&mut self.bytes, wire, of, novelty);
+        let bytes = self.bytes.get(at..).unwrap_or(&[]);
+        let slim = WireRecord::read_unchecked(&mut Reader::new(bytes)).map_err(undecodable)?;
+        self.run.add(&slim, bytes, Place { at, inserted: 0 }, seq, issuer);
+        Ok(())
+    }
+}
+
 /// A batch that this process encoded does not decode: a bug, never the input's fault.
 fn undecodable(malformed: Malformed) -> Error {
     Error::Bug(format!("a batch does not decode: {}", malformed.0))
@@ -174,12 +222,8 @@ fn count_new(totals: &mut Totals, wire: &WireRecord<'_>) {
     totals.positions += wire.positions().count() as u64;
     totals.name_rows += wire.names_count as u64;
     totals.count_deviations(wire.deviations);
-    let prints: Vec<_> = wire.fingerprints().collect();
-    totals.precertificates += precertificates(prints.iter());
-}
-
-fn precertificates<'a>(prints: impl Iterator<Item = &'a Fingerprint>) -> u64 {
-    prints
-        .filter(|print| print.kind == CertificateKind::Precertificate)
-        .count() as u64
+    let kinds = wire.fingerprints().map(|print| print.kind);
+    totals.precertificates += kinds
+        .filter(|kind| *kind == CertificateKind::Precertificate)
+        .count() as u64;
 }

@@ -16,8 +16,23 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// Appends `raw`, compressed where that makes it shorter.
-pub(crate) fn put(out: &mut Vec<u8>, raw: &[u8]) {
+/// How columns are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Codec {
+    /// As they are: for what is soon merged, and read more often until then.
+    Raw,
+    /// Compressed where that makes them shorter.
+    Zstd,
+}
+
+/// Appends `raw` in the form that `codec` asks for.
+pub(crate) fn put(out: &mut Vec<u8>, raw: &[u8], codec: Codec) {
+    if codec == Codec::Raw {
+        out.push(RAW);
+        out.extend_from_slice(&(raw.len() as u32).to_le_bytes());
+        out.extend_from_slice(raw);
+        return;
+    }
     let packed = COMPRESSOR.with_borrow_mut(|slot| {
         if slot.is_none() {
             *slot = zstd::bulk::Compressor::new(LEVEL).ok();
@@ -57,16 +72,22 @@ pub(crate) fn take(reader: &mut Reader<'_>, bytes_max: usize) -> Decoded<Vec<u8>
     }
 }
 
-/// Appends each stream with its length, so that a reader can walk all of them side by side.
-pub(crate) fn join(streams: &[&[u8]]) -> Vec<u8> {
-    let mut joined = Vec::with_capacity(streams.iter().map(|stream| stream.len() + 4).sum());
-    for stream in streams {
-        crate::coding::put_bytes(&mut joined, stream);
-    }
-    joined
+thread_local! {
+    static JOINED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Splits what [`join`] joined.
+/// Appends streams, each with its length, so that a reader can walk all of them side by side.
+pub(crate) fn put_joined(out: &mut Vec<u8>, streams: &[&[u8]], codec: Codec) {
+    JOINED.with_borrow_mut(|joined| {
+        joined.clear();
+        for stream in streams {
+            crate::coding::put_bytes(joined, stream);
+        }
+        put(out, joined, codec);
+    });
+}
+
+/// Splits what [`put_joined`] joined.
 pub(crate) fn split<const N: usize>(joined: &[u8]) -> Decoded<[Reader<'_>; N]> {
     let mut reader = Reader::new(joined);
     let mut streams = [Reader::new(&[]); N];

@@ -121,7 +121,17 @@ impl Chunk {
 
 /// Length of the common prefix.
 pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+    let mut shared = 0;
+    for (a, b) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
+        let word = |bytes: &[u8]| bytes.first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk));
+        let differ = word(a) ^ word(b);
+        if differ != 0 {
+            return shared + differ.trailing_zeros() as usize / 8;
+        }
+        shared += 8;
+    }
+    let (a, b) = (a.get(shared..).unwrap_or(&[]), b.get(shared..).unwrap_or(&[]));
+    shared + a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 /// Builds the index while the blocks of a table are written.

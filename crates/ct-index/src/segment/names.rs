@@ -12,7 +12,7 @@
 use crate::coding::{Decoded, Malformed, Reader, put_fixed, put_varint, put_zigzag, width_of};
 use crate::record::NameBits;
 use crate::row::RowAttrs;
-use crate::segment::columns;
+use crate::segment::columns::{self, Codec};
 use crate::segment::index::shared_prefix;
 
 /// Rows of a full block. A question that meets a block for the first time decodes all of it, once a
@@ -40,7 +40,8 @@ pub(crate) struct NamesBlockWriter {
     names: Vec<u8>,
     suffixes: Vec<u8>,
     refs: Vec<u8>,
-    first: Option<(Vec<u8>, u64)>,
+    columns: [Vec<u8>; 7],
+    first: (Vec<u8>, u64),
 }
 
 impl NamesBlockWriter {
@@ -54,16 +55,16 @@ impl NamesBlockWriter {
 
     /// Key and issuance of the first row.
     pub(crate) fn first(&self) -> Option<(&[u8], u64)> {
-        self.first
-            .as_ref()
-            .map(|(key, issuance)| (key.as_slice(), *issuance))
+        (self.rows > 0).then_some((self.first.0.as_slice(), self.first.1))
     }
 
     /// Adds a row; rows come sorted by key and issuance. `same_key` tells that the row before had the
     /// same key.
     pub(crate) fn push(&mut self, key: &[u8], same_key: bool, attrs: &RowAttrs) {
-        if self.first.is_none() {
-            self.first = Some((key.to_vec(), attrs.issuance));
+        if self.rows == 0 {
+            self.first.0.clear();
+            self.first.0.extend_from_slice(key);
+            self.first.1 = attrs.issuance;
         }
         if self.rows == 0 || !same_key {
             self.close_run();
@@ -104,7 +105,7 @@ impl NamesBlockWriter {
     }
 
     /// The payload of the block; the writer is empty again.
-    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn finish(&mut self, codec: Codec, out: &mut Vec<u8>) {
         self.close_run();
         for count in [self.rows as u16, self.names_count, self.issuances.len() as u16] {
             out.extend_from_slice(&count.to_le_bytes());
@@ -121,7 +122,7 @@ impl NamesBlockWriter {
             first_seen,
             seqs,
         ] = self.issuance_columns();
-        let joined = columns::join(&[
+        let streams: [&[u8]; 10] = [
             &self.names,
             &self.suffixes,
             &self.refs,
@@ -132,13 +133,36 @@ impl NamesBlockWriter {
             &validity,
             &first_seen,
             &seqs,
-        ]);
-        columns::put(out, &joined);
-        *self = Self::default();
+        ];
+        columns::put_joined(out, &streams, codec);
+        self.columns = [
+            presence,
+            issuers,
+            organizations,
+            not_before,
+            validity,
+            first_seen,
+            seqs,
+        ];
+        self.clear();
     }
 
-    fn issuance_columns(&self) -> [Vec<u8>; 7] {
-        let mut columns: [Vec<u8>; 7] = Default::default();
+    /// Empty again, with its buffers.
+    fn clear(&mut self) {
+        self.rows = 0;
+        self.key_bytes = 0;
+        self.run = 0;
+        self.names_count = 0;
+        self.issuances.clear();
+        self.names.clear();
+        self.suffixes.clear();
+        self.refs.clear();
+        self.columns.iter_mut().for_each(Vec::clear);
+    }
+
+    /// Fills the buffers of the columns and lends them.
+    fn issuance_columns(&mut self) -> [Vec<u8>; 7] {
+        let mut columns = std::mem::take(&mut self.columns);
         let [
             presence,
             issuers,
@@ -417,7 +441,7 @@ mod tests {
                 writer.push(key, same, &attrs(*issuance, issuance + 5, *not_before, *not_after, *bits));
             }
             let mut payload = Vec::new();
-            writer.finish(&mut payload);
+            writer.finish(Codec::Zstd, &mut payload);
             let block = NamesBlock::decode(&payload).unwrap();
             prop_assert_eq!(block.len(), generated.len());
             for (number, (key, issuance, not_before, not_after, bits)) in generated.iter().enumerate() {

@@ -5,7 +5,7 @@
 //! kept a segment at a time, unlike the few thousand issuers.
 
 use crate::coding::{Decoded, Reader, put_bytes};
-use crate::segment::columns;
+use crate::segment::columns::{self, Codec};
 
 /// Texts of a full block.
 pub(crate) const BLOCK_TEXTS: usize = 128;
@@ -17,7 +17,7 @@ pub(crate) fn encode(texts: &[String], out: &mut Vec<u8>) {
         put_bytes(&mut raw, text.as_bytes());
     }
     out.extend_from_slice(&(texts.len() as u16).to_le_bytes());
-    columns::put(out, &raw);
+    columns::put(out, &raw, Codec::Zstd);
 }
 
 /// A decoded block.

@@ -12,7 +12,7 @@
 use crate::coding::{Decoded, Reader, put_varint, put_zigzag};
 use crate::record::{POSITIONS_MAX, Position};
 use crate::segment::block::BLOCK_BYTES_MAX;
-use crate::segment::columns;
+use crate::segment::columns::{self, Codec};
 
 /// Blocks of records that share one entry of the bounds for each log.
 pub(crate) const BLOCKS_PER_GROUP: u64 = 8;
@@ -145,7 +145,7 @@ impl Bounds {
             put_varint(&mut raw, bound.largest - bound.smallest);
         }
         let mut payload = Vec::new();
-        columns::put(&mut payload, &raw);
+        columns::put(&mut payload, &raw, Codec::Zstd);
         payload
     }
 }

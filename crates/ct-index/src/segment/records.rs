@@ -18,8 +18,9 @@ use crate::record::{
     Fingerprint, NAMES_MAX, NameBits, RecordView, SERIAL_BYTES_MAX, kind_code, kind_of,
 };
 use crate::segment::block::BLOCK_BYTES_MAX;
+use crate::segment::columns::{self, Codec};
 use crate::segment::index::shared_prefix;
-use crate::segment::{columns, positions};
+use crate::segment::positions;
 
 /// Records of a full block.
 pub(crate) const BLOCK_RECORDS: usize = 64;
@@ -159,7 +160,7 @@ impl RecordsBlockWriter {
     }
 
     /// The payload of the block; the writer is empty again.
-    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn finish(&mut self, codec: Codec, out: &mut Vec<u8>) {
         out.extend_from_slice(&(self.len() as u16).to_le_bytes());
         out.extend_from_slice(&(self.fingerprints.len() as u32).to_le_bytes());
         out.extend_from_slice(&(self.serials.len() as u32).to_le_bytes());
@@ -168,7 +169,7 @@ impl RecordsBlockWriter {
         }
         out.extend_from_slice(&self.fingerprints);
         out.extend_from_slice(&self.serials);
-        columns::put(out, &columns::join(&self.streams.each_ref().map(Vec::as_slice)));
+        columns::put_joined(out, &self.streams.each_ref().map(Vec::as_slice), codec);
         self.clear();
     }
 
@@ -464,7 +465,7 @@ mod tests {
                 record.with_view(|view| writer.push(view));
             }
             let mut payload = Vec::new();
-            writer.finish(&mut payload);
+            writer.finish(Codec::Zstd, &mut payload);
             let block = RecordsBlock::decode(&payload).unwrap();
             assert_eq!(block.records, records);
             assert_eq!(block.of_seq(7), records.get(2));

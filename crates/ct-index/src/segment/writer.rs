@@ -19,6 +19,7 @@ use crate::manifest::Holds;
 use crate::record::RecordView;
 use crate::row::RowAttrs;
 use crate::segment::block::{BlockAt, BlockKind};
+use crate::segment::columns::Codec;
 use crate::segment::file::Output;
 use crate::segment::filter::LineFilter;
 use crate::segment::hashes::{self, Entry};
@@ -83,6 +84,7 @@ pub(crate) struct SegmentWriter {
     last_key: Vec<u8>,
     last_index_key: Vec<u8>,
     holds: Holds,
+    codec: Codec,
     domains: BTreeSet<Box<str>>,
     last_domain: Vec<u8>,
     suffixes: SuffixList,
@@ -113,6 +115,11 @@ impl SegmentWriter {
             last_key: Vec::new(),
             last_index_key: Vec::new(),
             holds,
+            codec: if holds == Holds::Everything {
+                Codec::Raw
+            } else {
+                Codec::Zstd
+            },
             domains: BTreeSet::new(),
             last_domain: Vec::new(),
             suffixes,
@@ -189,7 +196,7 @@ impl SegmentWriter {
         let separator = names::separator(&self.last_index_key, &first);
         let rows = self.names_block.rows();
         self.payload.clear();
-        self.names_block.finish(&mut self.payload);
+        self.names_block.finish(self.codec, &mut self.payload);
         self.names
             .block(&separator, rows, &self.payload, &mut self.output)?;
         self.last_index_key = names::index_key(last_key, last_issuance);
@@ -256,7 +263,7 @@ impl SegmentWriter {
             return Ok(());
         }
         self.payload.clear();
-        self.records_block.finish(&mut self.payload);
+        self.records_block.finish(self.codec, &mut self.payload);
         self.blocks_of_records += 1;
         let key = self.first_seq.to_be_bytes();
         self.records.block(&key, records, &self.payload, &mut self.output)

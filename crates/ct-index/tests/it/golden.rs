@@ -195,7 +195,7 @@ impl Golden {
             deviations: self.deviations(),
         };
         let names = names.iter().map(|(text, bits, of)| (of(text), *bits));
-        batch.push(&seen, &common_names, names);
+        batch.push(&seen, common_names.iter().copied(), names);
     }
 
     /// Log 1 holds every precertificate but each seventh; log 2 each second certificate.

@@ -108,7 +108,7 @@ impl Seen {
         let common_name = [names[0].0];
         batch.push(
             &observation,
-            &common_name,
+            common_name.into_iter(),
             names
                 .into_iter()
                 .map(|(name, bits)| (Identifier::Host(name), bits)),
@@ -151,6 +151,7 @@ pub(crate) fn options(flush_rows: usize) -> Options {
     Options {
         flush_rows,
         now: || 1_764_500_000,
+        identity_key: Some([1, 2, 3, 4]),
         ..Options::default()
     }
 }

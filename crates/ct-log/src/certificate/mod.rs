@@ -24,6 +24,7 @@ mod time;
 use sha2::{Digest as _, Sha256};
 
 pub use self::distinguished_name::{display as display_name, organisation};
+pub use self::issuance::IdentityKey;
 use self::issuance::Signer;
 pub use self::names::{Name, TEXT_BYTES_MAX};
 pub use self::reading::Reading;
@@ -47,6 +48,8 @@ pub struct ReadOptions {
     pub names_max: usize,
     /// What is hashed.
     pub hashes: Hashes,
+    /// Under which key the identity of the issuance is computed.
+    pub identity_key: IdentityKey,
 }
 
 /// What is hashed of a certificate.
@@ -63,6 +66,7 @@ impl Default for ReadOptions {
         Self {
             names_max: 1_000,
             hashes: Hashes::Both,
+            identity_key: IdentityKey::default(),
         }
     }
 }
@@ -143,7 +147,7 @@ pub(crate) fn note_unparsed(der: &[u8], options: &ReadOptions, reading: &mut Rea
     reading.clear();
     reading.deviations.insert(Deviation::Unparsed);
     if options.hashes == Hashes::Both {
-        reading.issuance = issuance::of_unparsed(der);
+        reading.issuance = issuance::of_unparsed(der, options.identity_key);
         reading.fingerprint = Some(Sha256::digest(der).into());
     }
 }
@@ -161,7 +165,7 @@ fn fill(tbs: &Tbs<'_>, submitted: Submitted<'_>, options: &ReadOptions, reading:
     reading.set_validity(tbs.validity);
     reading.set_issuer(tbs.issuer);
     let subject = subject::read(tbs.subject, reading);
-    let mut identity = issuance::Identity::new(options.hashes);
+    let mut identity = issuance::Identity::new(options.hashes, options.identity_key);
     let found = extensions::read(tbs, options, reading, |run| identity.keep(run));
     subject::add_names(&subject, options, reading);
     reading.finish_names();
@@ -181,7 +185,7 @@ fn fill(tbs: &Tbs<'_>, submitted: Submitted<'_>, options: &ReadOptions, reading:
     reading.issuance = match signer {
         Some(signer) => {
             reading.deviations.insert(Deviation::PrecertSigningCertificate);
-            issuance::through_signer(tbs, &signer)
+            issuance::through_signer(tbs, &signer, options.identity_key)
         }
         None => identity.finish(),
     };
@@ -199,7 +203,7 @@ fn salvage_or(
     }
     reading.deviations.insert(Deviation::Unparsed);
     if options.hashes == Hashes::Both {
-        reading.issuance = issuance::of_unparsed(der);
+        reading.issuance = issuance::of_unparsed(der, options.identity_key);
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tamis_ct_index::batch::LogRange;
 use tamis_ct_index::{Batch, Index, Options, Outcome};
-use tamis_ct_log::certificate::{Hashes, ReadOptions};
+use tamis_ct_log::certificate::{Hashes, IdentityKey, ReadOptions};
 use tamis_ct_log::input::{RawEntry, Scratch};
 use tamis_ct_log::{Input, Reading};
 
@@ -84,6 +84,7 @@ pub(crate) struct Pipeline {
 
 #[derive(Default)]
 struct Decoder {
+    identity_key: IdentityKey,
     scratch: Scratch,
     reading: Reading,
     observer: Observer,
@@ -94,6 +95,8 @@ pub(crate) fn options(flush_rows: usize) -> Options {
         flush_rows,
         // Time passes while pages are generated; what is timed must not depend on it.
         commit_interval: Duration::from_secs(3_600),
+        // Merges are measured apart.
+        compaction: None,
         ..Options::default()
     }
 }
@@ -105,12 +108,16 @@ impl Pipeline {
         for log in 1..=2 {
             index.register_log(&format!("log-{log}.example"))?;
         }
+        let decoder = Decoder {
+            identity_key: IdentityKey(index.identity_key()),
+            ..Decoder::default()
+        };
         Ok(Self {
             index,
             stages: Stages::default(),
             outcome: Outcome::default(),
             others,
-            decoder: Decoder::default(),
+            decoder,
             bytes_uncommitted: 0,
             chunks: 0,
         })
@@ -180,6 +187,7 @@ impl Decoder {
             } else {
                 Hashes::Both
             },
+            identity_key: self.identity_key,
             ..ReadOptions::default()
         };
         let mut batch = Batch::new();

@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use tamis_ct_index::batch::LogRange;
 use tamis_ct_index::{Batch, Index, Options, Snapshot};
-use tamis_ct_log::certificate::ReadOptions;
+use tamis_ct_log::certificate::{IdentityKey, ReadOptions};
 use tamis_ct_log::input::{Kind, RawEntry, Scratch};
 use tamis_ct_log::{Deviation, EntryError, Input, Reading};
 
@@ -212,6 +212,7 @@ impl Importer<'_> {
         }
         let options = ReadOptions {
             names_max: self.args.names_max as usize,
+            identity_key: IdentityKey(self.index.identity_key()),
             ..ReadOptions::default()
         };
         let now = self.now;

@@ -1,7 +1,6 @@
 //! From what `ct-log` reads to what `ct-index` takes: the one place that knows both.
 
-use std::collections::HashMap;
-
+use hashbrown::HashTable;
 use tamis_ct_index::key::Identifier;
 use tamis_ct_index::record::{
     CertificateKind, Fingerprint, Issuance, NAME_SELF, NAME_WILDCARD, NameBits, Position,
@@ -13,8 +12,8 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Turns readings into observations; keeps what is the same for many certificates.
 #[derive(Default)]
 pub(crate) struct Observer {
-    /// Issuers as text, by XXH3 of their DER: a few hundred serve nearly all certificates.
-    issuers: HashMap<u64, (Vec<u8>, String)>,
+    /// Issuers as DER and text, by XXH3 of the DER: a few hundred serve nearly all certificates.
+    issuers: HashTable<(Vec<u8>, String)>,
 }
 
 /// Issuers that are remembered before the map starts anew.
@@ -49,22 +48,23 @@ impl Observer {
             names_total: u64::from(reading.names_total()),
             deviations: reading.deviations.bits(),
         };
-        let common_names: Vec<&str> = reading.common_names().collect();
-        batch.push(&observation, &common_names, reading.names().map(identifier));
+        let names = reading.names().map(identifier);
+        batch.push(&observation, reading.common_names(), names);
     }
 
     /// The issuer as text, decoded once.
     fn issuer(&mut self, reading: &Reading) -> &str {
-        let hash = xxh3_64(reading.issuer());
         if self.issuers.len() >= ISSUERS_MAX {
             self.issuers.clear();
         }
-        let decode = || (reading.issuer().to_vec(), reading.issuer_display());
-        let known = self.issuers.entry(hash).or_insert_with(decode);
-        if known.0 != reading.issuer() {
-            *known = decode();
-        }
-        &known.1
+        let der = reading.issuer();
+        let known = self.issuers.entry(
+            xxh3_64(der),
+            |(known, _)| known == der,
+            |(known, _)| xxh3_64(known),
+        );
+        let known = known.or_insert_with(|| (der.to_vec(), reading.issuer_display()));
+        &known.into_mut().1
     }
 }
 
