@@ -234,3 +234,43 @@ fn questions_are_read_with_tolerance() {
     home.ct(&["names", "me@shop.example"])
         .says(2, &["tamis ct search me@shop.example"]);
 }
+
+/// The answers that the README shows are those that `make demo` and its index give; `…` leaves out the rest.
+#[test]
+fn the_readme_shows_what_is_printed() {
+    let home = Home::with(&[testdata("ct/rfc6962/live_ct.json")]);
+    let page = testdata("ct/rfc6962/navigli2025h2_get-entries.json.gz");
+    let mut import = home.command(&["import", "--log", "navigli2025h2", "--start", "0"]);
+    let summary = Run::of(import.arg(page)).code(0).out;
+    let readme = std::fs::read_to_string(testdata("../README.md")).unwrap();
+    let totals: Vec<&str> = readme.lines().filter(|line| line.starts_with("total ")).collect();
+    assert_eq!(totals.len(), 3);
+    assert!(
+        summary.ends_with(&format!("{}\n", totals.join("\n"))),
+        "{summary}"
+    );
+    let mut asked = 0;
+    let mut lines = readme.lines();
+    while let Some(line) = lines.next() {
+        let Some(command) = line.strip_prefix("$ tamis ct ") else {
+            continue;
+        };
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let words: Vec<&str> = match words.iter().position(|&word| word == "--data") {
+            Some(at) => [&words[..at], &words[at + 2..]].concat(),
+            None => words,
+        };
+        let printed = home.ct(&words).code(0).out;
+        let shown: Vec<&str> = lines
+            .by_ref()
+            .take_while(|&line| line != "```" && line != "…")
+            .collect();
+        let printed: Vec<&str> = printed.lines().take(shown.len()).collect();
+        assert_eq!(shown, printed, "{command}");
+        asked += 1;
+    }
+    assert_eq!(asked, 2);
+    // A log whose entries came without their places.
+    let stats = home.ct(&["stats"]).code(0).out;
+    assert!(stats.contains("nimbus") && !stats.contains("()"), "{stats}");
+}
