@@ -17,6 +17,8 @@ pub(crate) const OID: u8 = 0x06;
 pub(crate) const UTC_TIME: u8 = 0x17;
 pub(crate) const GENERALIZED_TIME: u8 = 0x18;
 pub(crate) const SEQUENCE: u8 = 0x30;
+/// The bit of the tag that says that the content is elements.
+pub(crate) const CONSTRUCTED: u8 = 0x20;
 pub(crate) const SET: u8 = 0x31;
 
 /// One element: its first identifier byte, its content, and all of its bytes.

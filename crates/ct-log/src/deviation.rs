@@ -120,6 +120,9 @@ deviations! {
     OddTag = 39, "odd-tag";
     /// The list of names was not where it belongs and was found by its pattern.
     SanSalvaged = 38, "san-salvaged";
+    /// A subject alternative name has the constructed form; the string within was read where it is
+    /// one, else the content as it is.
+    NameConstructed = 40, "name-constructed";
 }
 
 /// A set of deviations.

@@ -2,7 +2,8 @@
 //!
 //! [`read`] turns any bytes into one of four [`Identifier`]s; [`reverse_into`] and [`SubdomainRange`] make
 //! the keys and the bounds that a scan over sorted names needs; [`PublicSuffixes`] tells which part of a
-//! name somebody registered; [`to_unicode`] spells a name for people.
+//! name somebody registered; [`to_unicode`] spells a name for people, and [`escape`] makes any text safe
+//! to show.
 //!
 //! # Invariants
 //! - Nothing is dropped: what is no host name, address or e-mail address comes back as text.
@@ -32,3 +33,4 @@ pub use idn::to_unicode;
 pub use read::read;
 pub use reversed::{SubdomainRange, reverse_into, unreverse};
 pub use suffixes::{Error, PublicSuffixes};
+pub use text::{escape, is_hidden};

@@ -31,7 +31,7 @@ static SHIPPED_SUFFIXES: LazyLock<PublicSuffixes> = LazyLock::new(|| {
 #[non_exhaustive]
 pub enum Error {
     /// A line that is neither empty, a comment nor a rule. The rest of the list was not read.
-    #[error("line {line} of the public suffix list is no rule: {rule:?}")]
+    #[error("line {line} is no rule of a public suffix list: {rule:?}")]
     Rule {
         /// Counted from 1.
         line: usize,
@@ -39,8 +39,20 @@ pub enum Error {
         rule: String,
     },
     /// Not one rule: an error page or an empty download. Keep the list you have.
-    #[error("the public suffix list holds no rule")]
+    #[error("it holds no rule of a public suffix list")]
     Empty,
+    /// The rules are not those of the public: a list of words or of hosts, say.
+    #[error(
+        "of the {top_level} top-level domains in it, the shipped list knows {known}, and {rules} are rules: it may be a list of words or hosts"
+    )]
+    Implausible {
+        /// Last labels of all rules.
+        top_level: usize,
+        /// Those of them that the shipped list knows.
+        known: usize,
+        /// Those of them that are rules themselves.
+        rules: usize,
+    },
     /// The text is longer than a list can be.
     #[error("the public suffix list has {bytes} bytes; the limit is {bytes_max}")]
     TooLong {
@@ -109,6 +121,32 @@ impl PublicSuffixes {
         } else {
             Ok(suffixes)
         }
+    }
+
+    /// Refuses a list that [`PublicSuffixes::parse`] takes because any words are rules of some kind.
+    ///
+    /// In a public list, most top-level domains are those that the shipped one knows, and some of them
+    /// are rules. A list that is years older or newer than the shipped one passes.
+    ///
+    /// # Errors
+    /// [`Error::Implausible`] says what was counted.
+    pub fn check_plausible(&self) -> Result<(), Error> {
+        let (mut top_level, mut known, mut rules) = (0, 0, 0);
+        for (suffix, node) in &self.nodes {
+            if !suffix.contains('.') {
+                top_level += 1;
+                known += usize::from(Self::shipped().nodes.contains_key(suffix));
+                rules += usize::from(node.rule);
+            }
+        }
+        if 2 * known >= top_level && rules > 0 {
+            return Ok(());
+        }
+        Err(Error::Implausible {
+            top_level,
+            known,
+            rules,
+        })
     }
 
     /// The registrable domain of a canonical host: its public suffix and one label more.
@@ -345,6 +383,24 @@ mod tests {
                 bytes_max: 16 << 20
             }
         );
+    }
+
+    #[test]
+    fn words_and_hosts_are_no_list() {
+        let check = |text: &str| PublicSuffixes::parse(text).unwrap().check_plausible();
+        PublicSuffixes::shipped().check_plausible().unwrap();
+        check("net\ngamen.net\ncorp\n").unwrap();
+        for (text, top_level, known, rules) in [
+            ("This is a text\nabout nothing\nof interest\n", 3, 0, 3),
+            ("www.example.com\nwww.example.org\n", 2, 2, 0),
+        ] {
+            let told = Error::Implausible {
+                top_level,
+                known,
+                rules,
+            };
+            assert_eq!(check(text), Err(told), "{text}");
+        }
     }
 
     #[test]

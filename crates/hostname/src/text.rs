@@ -47,11 +47,14 @@ pub(crate) fn printable(text: Cow<'_, str>) -> Cow<'_, str> {
             Cow::Owned(ref text) => Cow::Owned(text.trim().to_owned()),
         };
     }
-    Cow::Owned(cut(escape(trimmed)))
+    Cow::Owned(cut(escape_start(trimmed, TEXT_BYTES_MAX)))
 }
 
 /// Control characters, and the characters that show as nothing or turn the text around them.
-pub(crate) fn is_hidden(c: char) -> bool {
+///
+/// What shows text to people escapes these, by [`escape`] or by the means of its own format.
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(
             c,
@@ -73,7 +76,19 @@ pub(crate) fn is_hidden(c: char) -> bool {
         )
 }
 
-fn escape(text: &str) -> String {
+/// Text with everything that [`is_hidden`] written out: `\xNN` up to U+00FF, else `\u{N}`. A backslash
+/// stays as it is, so that escaping again changes nothing.
+#[must_use]
+pub fn escape(text: &str) -> Cow<'_, str> {
+    if text.chars().any(is_hidden) {
+        Cow::Owned(escape_start(text, usize::MAX))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// Escapes no more than is needed to pass `bytes_max`.
+fn escape_start(text: &str, bytes_max: usize) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         // Writing to a String cannot fail.
@@ -82,7 +97,7 @@ fn escape(text: &str) -> String {
             c if u32::from(c) <= 0xff => write!(escaped, "\\x{:02X}", u32::from(c)),
             c => write!(escaped, "\\u{{{:X}}}", u32::from(c)),
         };
-        if escaped.len() > TEXT_BYTES_MAX {
+        if escaped.len() > bytes_max {
             break;
         }
     }
@@ -105,7 +120,7 @@ fn cut(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{TEXT_BYTES_MAX, decode, printable};
+    use super::{TEXT_BYTES_MAX, decode, escape, printable};
 
     #[track_caller]
     fn check(raw: &[u8], expected: &str) {
@@ -123,6 +138,15 @@ mod tests {
         check("a \u{202e}moc.\u{2066}".as_bytes(), r"a \u{202E}moc.\u{2066}");
         check(br"a\x00b", r"a\x00b");
         check(b"", "");
+    }
+
+    #[test]
+    fn escaped_text_is_not_trimmed_and_not_cut() {
+        let long = format!(" {}\u{9b}\u{e0041} ", "x".repeat(2 * TEXT_BYTES_MAX));
+        let escaped = escape(&long).into_owned();
+        assert!(escaped.starts_with(' ') && escaped.ends_with(r"x\x9B\u{E0041} "));
+        assert_eq!(escape(&escaped), escaped, "escaping again changes nothing");
+        assert_eq!(escape("bücher.example"), "bücher.example");
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::when::Moment;
+
 /// Sieves the web: the names that certificates reveal.
 #[derive(Debug, Parser)]
 #[command(
@@ -65,11 +67,11 @@ pub(crate) enum CtCommand {
 pub(crate) enum Format {
     /// Aligned columns for people
     Table,
-    /// One JSON document
+    /// One JSON document: a list of rows, a page (`search`), or an object of facts
     Json,
-    /// One JSON object a line
+    /// The same rows or facts, one JSON object a line
     Ndjson,
-    /// Comma-separated values with a header
+    /// Comma-separated values with a header (RFC 4180), a record a line
     Csv,
 }
 
@@ -104,7 +106,7 @@ pub(crate) struct ImportArgs {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Log that the entries come from (its URL or name); without it they count as a local import
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) log: Option<String>,
     /// Index of the first entry in the log; entries are numbered on from there, over all files
     #[arg(long, value_name = "INDEX", requires = "log")]
@@ -148,7 +150,7 @@ pub(crate) struct NamesArgs {
     pub(crate) domain: String,
     /// Only names first seen since then (`2026-11-01`, RFC 3339, or `30d`, `12h`)
     #[arg(long, value_name = "TIME", value_parser = crate::when::parse)]
-    pub(crate) since: Option<i64>,
+    pub(crate) since: Option<Moment>,
     /// Stop after this many names
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
@@ -176,17 +178,17 @@ pub(crate) struct SearchArgs {
     pub(crate) org: Option<String>,
     /// Valid from this time or later (`2026-11-01`, RFC 3339, or `30d`, `12h`)
     #[arg(long, value_name = "TIME", value_parser = crate::when::parse)]
-    pub(crate) after: Option<i64>,
+    pub(crate) after: Option<Moment>,
     /// Valid from before this time
     #[arg(long, value_name = "TIME", value_parser = crate::when::parse)]
-    pub(crate) before: Option<i64>,
+    pub(crate) before: Option<Moment>,
     /// Not expired now; an unknown end counts as not expired
     #[arg(long)]
     pub(crate) not_expired: bool,
     /// Results of one page
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     pub(crate) limit: usize,
-    /// Go on behind an earlier page
+    /// Go on behind an earlier page: the `next_cursor` of the same query with the same filters
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
     #[command(flatten)]
@@ -197,7 +199,7 @@ pub(crate) struct SearchArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// SHA-256 of a certificate or precertificate, serial number (hex), or record id
+    /// SHA-256 of a certificate or precertificate, serial number (hex), record id, or issuance
     pub(crate) what: String,
     #[command(flatten)]
     pub(crate) data: DataArgs,
@@ -233,7 +235,7 @@ pub(crate) struct VerifyArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// The file
+    /// The file; `-` reads stdin
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) format: FormatArgs,

@@ -15,6 +15,7 @@ mod when;
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{CommandFactory, Parser};
 
 use cli::{Cli, Command};
@@ -52,35 +53,26 @@ fn main() -> ExitCode {
         // The reader of our output went away (`tamis … | head`): it has what it wanted.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            talk!("{}", told(&error));
+            talk!("{}", talk::told(&error));
             ExitCode::from(2)
         }
     }
-}
-
-/// An error and its causes, without repeating a cause that the text before already quotes.
-fn told(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
 }
 
 fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match cli.command {
         Command::Ct(command) => ct::run(command),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "tamis", &mut std::io::stdout());
+            // Written in one go: the generator panics where its writer fails.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "tamis", &mut script);
+            render::raw(&script)?;
             Ok(Outcome::Success)
         }
         Command::Man { dir } => {
-            std::fs::create_dir_all(&dir)?;
-            clap_mangen::generate_to(Cli::command(), &dir)?;
+            std::fs::create_dir_all(&dir).with_context(|| format!("create {}", dir.display()))?;
+            clap_mangen::generate_to(Cli::command(), &dir)
+                .with_context(|| format!("write manual pages to {}", dir.display()))?;
             Ok(Outcome::Success)
         }
     }

@@ -1,6 +1,7 @@
 //! The extensions: subject alternative names, poison and embedded timestamps; the rest is passed
 //! over, and every run of bytes that belongs to the issuance handed on.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use tamis_hostname::{self as hostname, Identifier, Repairs};
@@ -204,7 +205,8 @@ fn general_name(
     reading: &mut Reading,
     deviations: &mut Deviations,
 ) {
-    let content = name.content;
+    let content = string_of(name, deviations);
+    let content: &[u8] = &content;
     deviations.insert_if(content.is_empty(), Deviation::NameEmpty);
     // Every choice is of the context class; a name of another class still is what its number says.
     deviations.insert_if(name.tag & 0xc0 != 0x80, Deviation::SanUnreadable);
@@ -234,6 +236,30 @@ fn general_name(
         },
         _ => reading.skipped_names += 1,
     }
+}
+
+/// The content of a name that is a string. One in constructed form holds the string as an element
+/// (written as if the tag were explicit) or, as BER allows, in pieces.
+fn string_of<'a>(name: Element<'a>, deviations: &mut Deviations) -> Cow<'a, [u8]> {
+    let is_string = matches!(name.tag & 0x1f, EMAIL | DNS | URI | IP);
+    if !is_string || name.tag & der::CONSTRUCTED == 0 {
+        return Cow::Borrowed(name.content);
+    }
+    deviations.insert(Deviation::NameConstructed);
+    let mut joined = Vec::new();
+    let mut within = Deviations::NONE;
+    let mut pieces = name.children();
+    while let Some(piece) = pieces.next(&mut within) {
+        if !text::is_string(piece.tag) {
+            return Cow::Borrowed(name.content);
+        }
+        joined.extend_from_slice(piece.content);
+    }
+    if within.contains(Deviation::OverrunLength) || !pieces.rest().is_empty() {
+        return Cow::Borrowed(name.content);
+    }
+    *deviations = *deviations | within;
+    Cow::Owned(joined)
 }
 
 fn dns_name(content: &[u8], options: &ReadOptions, reading: &mut Reading, deviations: &mut Deviations) {

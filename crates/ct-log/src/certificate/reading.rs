@@ -168,10 +168,23 @@ impl Reading {
     }
 
     pub(crate) fn add(&mut self, kind: Kind, bits: u8, text: &str, options: &ReadOptions) {
+        if kind == Kind::Other {
+            return self.add_other(text, options);
+        }
         match self.names.insert(kind, bits, text, options.names_max) {
             Inserted::Kept | Inserted::Dropped => {}
             Inserted::Cut => self.deviations.insert(Deviation::TextCut),
         }
+    }
+
+    /// Adds a text with what is hidden in it escaped, as [`tamis_hostname::read`] does: one spelling for
+    /// one text wherever in a certificate it stood, which a search finds again.
+    fn add_other(&mut self, text: &str, options: &ReadOptions) {
+        let (start, cut) = text::cut(text, TEXT_BYTES_MAX);
+        let escaped = tamis_hostname::escape(start);
+        let inserted = self.names.insert(Kind::Other, 0, &escaped, options.names_max);
+        self.deviations
+            .insert_if(cut || matches!(inserted, Inserted::Cut), Deviation::TextCut);
     }
 
     pub(crate) fn add_ip(&mut self, ip: IpAddr, options: &ReadOptions) {

@@ -2,12 +2,26 @@
 
 use std::borrow::Cow;
 
+use crate::der;
 use crate::deviation::{Deviation, Deviations};
 
 const UTF8: u8 = 0x0c;
 const BMP: u8 = 0x1e;
 const TELETEX: u8 = 0x14;
 const UNIVERSAL: u8 = 0x1c;
+
+/// Whether the tag is that of a string whose bytes are a name: text in one byte a character, or octets.
+pub(crate) fn is_string(tag: u8) -> bool {
+    const NUMERIC: u8 = 0x12;
+    const PRINTABLE: u8 = 0x13;
+    const IA5: u8 = 0x16;
+    const VISIBLE: u8 = 0x1a;
+    const GENERAL: u8 = 0x1b;
+    matches!(
+        tag,
+        der::OCTET_STRING | UTF8 | NUMERIC | PRINTABLE | TELETEX | IA5 | VISIBLE | GENERAL
+    )
+}
 
 /// The text of a string of this tag. What is not in the character set that the tag declares is read
 /// as UTF-8 if it is that, else as Latin-1, and noted.

@@ -91,7 +91,8 @@ fn check(folder: &str, expected: &Value, failures: &mut Vec<String>, compared: &
     ] {
         let ours = identifiers(&reading);
         for theirs in expected["pyca"]["san"][kind].as_array().into_iter().flatten() {
-            let theirs = theirs.as_str().unwrap();
+            // They give the bytes; we write out what a terminal would obey.
+            let theirs = &*tamis_hostname::escape(theirs.as_str().unwrap());
             let found = prefixes
                 .iter()
                 .any(|prefix| ours.contains(&format!("{prefix}{theirs}")));

@@ -186,6 +186,88 @@ fn odd_names_keep_what_they_say() {
     );
 }
 
+/// `[2]` with the bit for "constructed": as an explicit tag would give, as BER may cut it, or by mistake.
+#[test]
+fn constructed_names_are_read_by_the_string_within() {
+    let cases: [(Vec<u8>, &[&str], &[&str]); 8] = [
+        (
+            element(0xa2, &element(0x16, b"www.example.com")),
+            &["host:www.example.com"],
+            &["name-constructed"],
+        ),
+        (
+            element(
+                0xa2,
+                &[element(0x16, b"www."), element(0x04, b"example.com")].concat(),
+            ),
+            &["host:www.example.com"],
+            &["name-constructed"],
+        ),
+        (
+            element(0xa2, b"www.example.com"),
+            &["host:www.example.com"],
+            &["name-constructed"],
+        ),
+        (
+            element(0xa1, &element(0x0c, b"me@Example.com")),
+            &["email:me@example.com"],
+            &["name-constructed"],
+        ),
+        (
+            element(0xa6, &element(0x16, b"https://a.example/")),
+            &["other:https://a.example/"],
+            &["name-constructed"],
+        ),
+        (
+            element(0xa7, &element(0x04, &[192, 0, 2, 1])),
+            &["ip:192.0.2.1"],
+            &["name-constructed"],
+        ),
+        (
+            element(0xa2, &element(0x30, &element(0x16, b"a.example"))),
+            &["other:0\\x0B\\x16\\x09a.example"],
+            &["name-not-host", "name-constructed"],
+        ),
+        (element(0xa2, b""), &[], &["name-empty", "name-constructed"]),
+    ];
+    for (name, expected, told) in cases {
+        // What stands behind it is not touched.
+        let reading = read(&with_names(&[name.clone(), element(0x82, b"z.example")].concat()));
+        let expected: Vec<&str> = expected.iter().copied().chain(["host:z.example"]).collect();
+        let mut found = identifiers(&reading);
+        found.sort_by_key(|name| name == "host:z.example");
+        assert_eq!(found, expected, "{name:02x?}");
+        let deviations: Vec<&str> = reading.deviations.iter().map(Deviation::as_str).collect();
+        let named: Vec<&str> = deviations
+            .iter()
+            .copied()
+            .filter(|one| told.contains(one))
+            .collect();
+        assert_eq!(named, told, "{name:02x?}: {deviations:?}");
+        assert_eq!(deviations.len(), told.len(), "{name:02x?}: {deviations:?}");
+    }
+}
+
+/// One text is one text, whichever field it stood in: what a terminal would obey is written out.
+#[test]
+fn hidden_characters_have_one_spelling_in_every_field() {
+    let principal = [
+        element(6, &[0x2b, 6, 1, 4, 1, 0x82, 0x37, 20, 2, 3]),
+        element(0xa0, &element(0x0c, b"a\x1b[31m b")),
+    ];
+    for name in [
+        element(0x81, b"a\x1b[31m b"),
+        element(0x82, b"a\x1b[31m b"),
+        element(0x86, b"a\x1b[31m b"),
+        element(0xa0, &principal.concat()),
+    ] {
+        let reading = read(&with_names(&name));
+        assert_eq!(identifiers(&reading), ["other:a\\x1B[31m b"], "{name:02x?}");
+    }
+    let reading = read(&with_names(&element(0x81, "\u{202e}moc@x y".as_bytes())));
+    assert_eq!(identifiers(&reading), ["other:\\u{202E}moc@x y"]);
+}
+
 #[test]
 fn broken_outside_but_names_inside() {
     let der = testdata("certs/odd_real/google_cert.der");

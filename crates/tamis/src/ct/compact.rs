@@ -8,14 +8,15 @@ use tamis_ct_index::{Index, Options};
 
 use crate::Outcome;
 use crate::cli::CompactArgs;
-use crate::render::{document, row};
+use crate::ct::suffixes;
+use crate::render::{counted, document, row};
 
 pub(crate) fn run(args: &CompactArgs) -> anyhow::Result<Outcome> {
     let data = &args.data.data;
     // Opening would make an index where there is none.
     crate::ct::open_snapshot(data)?;
     let options = Options {
-        public_suffixes: crate::ct::suffixes(&args.suffixes)?,
+        public_suffixes: suffixes::read(&args.suffixes)?,
         ..Options::default()
     };
     let index = Index::open(data, options).context("open the index")?;
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &CompactArgs) -> anyhow::Result<Outcome> {
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
     bar.set_message("merging");
     let done = index.compact_with(&Policy::everything(), |done| {
-        bar.set_message(format!("{} segments merged", done.segments));
+        bar.set_message(counted(done.segments, "segment merged", "segments merged"));
     })?;
     bar.finish_and_clear();
     index.close()?;

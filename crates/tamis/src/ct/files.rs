@@ -75,6 +75,23 @@ pub(crate) fn expand(paths: &[PathBuf]) -> (Vec<InputFile>, Vec<anyhow::Error>) 
     (walk.files, walk.errors)
 }
 
+/// The paths that somebody named, for a message.
+pub(crate) fn listed(paths: &[PathBuf]) -> String {
+    const TOLD_MAX: usize = 3;
+    let told: Vec<String> = paths
+        .iter()
+        .take(TOLD_MAX)
+        .map(|path| path.display().to_string())
+        .collect();
+    match paths.len() - told.len() {
+        0 => told.join(", "),
+        more => format!("{} and {more} more", told.join(", ")),
+    }
+}
+
+/// What is read, for a message.
+pub(crate) const KINDS: &str = "get-entries, get-roots and add-chain JSON, data tiles, PEM and DER, each also as gzip, in files and in folders of them";
+
 #[derive(Default)]
 struct Walk {
     files: Vec<InputFile>,
@@ -106,7 +123,7 @@ impl Walk {
         }
         anyhow::ensure!(
             depth < DEPTH_MAX,
-            "{} is nested deeper than {DEPTH_MAX} folders",
+            "{} is nested deeper than {DEPTH_MAX} folders; name it by itself",
             path.display()
         );
         if !self.entered.insert((metadata.dev(), metadata.ino())) {

@@ -13,6 +13,7 @@ use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use tamis_ct_index::batch::LogRange;
+use tamis_ct_index::stats::Stats;
 use tamis_ct_index::{Batch, Index, Options, Snapshot};
 use tamis_ct_log::certificate::{IdentityKey, ReadOptions};
 use tamis_ct_log::input::{Kind, RawEntry, Scratch};
@@ -24,6 +25,8 @@ use crate::ct::files::{self, InputFile};
 use crate::ct::numbering::{FileNumbering, Numbering};
 use crate::ct::observe::Observer;
 use crate::ct::summary::{FileReport, Summary};
+use crate::ct::{folder, suffixes};
+use crate::render::counted;
 
 /// Files of one group, in bytes and in number.
 const GROUP_BYTES: u64 = 8 << 20;
@@ -40,33 +43,32 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Outcome> {
     let (files, errors) = files::expand(&args.paths);
     let options = Options {
         flush_rows: args.flush_rows as usize,
-        public_suffixes: crate::ct::suffixes(&args.suffixes)?,
+        public_suffixes: suffixes::read(&args.suffixes)?,
         ..Options::default()
     };
-    let index = Index::open(&args.data.data, options).context("open the index")?;
-    crate::ct::warn_of_faults(&index.snapshot());
-    let bar = progress(files.iter().map(|file| file.bytes).sum());
     let mut summary = Summary::default();
     for error in errors {
-        summary.reject_path(&format!("{error:#}"));
+        summary.reject_path(&crate::talk::told(&error));
     }
-    let mut importer = Importer {
-        numbering: Numbering::new(&index, args.log.as_deref(), args.start)?,
-        args,
-        index: &index,
-        bar: &bar,
-        now: crate::when::now(),
+    let data = &args.data.data;
+    let stats = if files.is_empty() {
+        // A path that was mistyped makes no index.
+        Snapshot::open(data, &Options::default()).map(|snapshot| snapshot.stats())
+    } else {
+        folder::check_writable(data)?;
+        import(args, options, &files, &mut summary)?;
+        Snapshot::open(data, &Options::default()).map(|snapshot| snapshot.stats())
     };
-    importer.run(&files, &mut summary)?;
-    bar.finish_and_clear();
-    index.close()?;
-    let stats = Snapshot::open(&args.data.data, &Options::default())?.stats();
+    let stats = match stats {
+        Err(tamis_ct_index::Error::NoIndex { .. }) if files.is_empty() => Stats::default(),
+        stats => stats?,
+    };
     match summary.print(args.format, &stats) {
         Err(error) if crate::is_broken_pipe(&error) => {}
         printed => printed?,
     }
     if summary.is_empty() {
-        talk!("nothing to import was found; `tamis ct inspect FILE` tells what a file is");
+        tell_nothing(args, files.len() as u64);
         return Ok(Outcome::Nothing);
     }
     Ok(if summary.is_clean() {
@@ -74,6 +76,41 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<Outcome> {
     } else {
         Outcome::Nothing
     })
+}
+
+/// Says where nothing was found, and what would be.
+fn tell_nothing(args: &ImportArgs, files: u64) {
+    let paths = files::listed(&args.paths);
+    let hint = format!("read are {}", files::KINDS);
+    if files == 0 {
+        talk!("nothing to import was found: {paths} holds no file; {hint}");
+    } else {
+        let count = counted(files, "file", "files");
+        talk!(
+            "nothing to import was found in {paths}: {count} passed over; {hint}; `tamis ct inspect FILE` tells what a file is"
+        );
+    }
+}
+
+fn import(
+    args: &ImportArgs,
+    options: Options,
+    files: &[InputFile],
+    summary: &mut Summary,
+) -> anyhow::Result<()> {
+    let index = Index::open(&args.data.data, options).context("open the index")?;
+    crate::ct::warn_of_faults(&index.snapshot());
+    let bar = progress(files.iter().map(|file| file.bytes).sum());
+    let mut importer = Importer {
+        numbering: Numbering::new(&index, args.log.as_deref(), args.start)?,
+        args,
+        index: &index,
+        bar: &bar,
+        now: crate::when::now(),
+    };
+    importer.run(files, summary)?;
+    bar.finish_and_clear();
+    Ok(index.close()?)
 }
 
 fn progress(bytes: u64) -> ProgressBar {
@@ -98,7 +135,7 @@ impl Refusal {
     fn of(error: tamis_ct_log::Error) -> Self {
         match error {
             tamis_ct_log::Error::NotRecognised { .. } => Self::Foreign(error.to_string()),
-            error => Self::Fault(format!("{:#}", anyhow::Error::new(error))),
+            error => Self::Fault(crate::talk::told(&anyhow::Error::new(error))),
         }
     }
 }
@@ -167,7 +204,7 @@ impl Importer<'_> {
             .par_iter()
             .map(|content| match content {
                 Ok(bytes) => Input::open(bytes).map_err(Refusal::of),
-                Err(error) => Err(Refusal::Fault(format!("{error:#}"))),
+                Err(error) => Err(Refusal::Fault(crate::talk::told(error))),
             })
             .collect();
         let framed: Vec<Vec<Result<RawEntry<'_>, EntryError>>> = inputs
@@ -347,10 +384,15 @@ fn write(
         let first = summary.truncated == 0;
         summary.file(&file, format)?;
         if summary.truncated > 0 && (first || summary.truncated / TRUNCATED_PER_WARNING > before) {
-            let (count, reason) = (summary.truncated, Deviation::NamesTruncated.as_str());
-            bar.suspend(|| talk!("warning: {count} certificates have more names than are indexed ({reason}); --names-max raises the limit"));
+            let reason = Deviation::NamesTruncated.as_str();
+            let count = counted(summary.truncated, "certificate has", "certificates have");
+            bar.suspend(|| {
+                talk!(
+                    "warning: {count} more names than are indexed ({reason}); --names-max raises the limit"
+                );
+            });
         }
     }
-    bar.set_message(format!("{} issuances new", summary.outcome.new));
+    bar.set_message(counted(summary.outcome.new, "new issuance", "new issuances"));
     Ok(())
 }

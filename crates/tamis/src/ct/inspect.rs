@@ -1,5 +1,8 @@
 //! `tamis ct inspect`: what a file is.
 
+use std::io::Write;
+
+use anyhow::Context;
 use serde_json::{Map, Value, json};
 use tamis_ct_log::Input;
 use tamis_ct_log::input::Kind;
@@ -10,9 +13,46 @@ use crate::ct::files::InputFile;
 use crate::render::{document, row};
 
 pub(crate) fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
-    match tamis_ct_index::inspect::inspect(&args.file)? {
+    let path = &args.file;
+    let file = InputFile {
+        path: path.clone(),
+        named: true,
+        bytes: 0,
+    };
+    if file.is_stdin() {
+        return stdin(args, &file);
+    }
+    let metadata = std::fs::metadata(path).with_context(|| format!("look at {}", file.name()))?;
+    anyhow::ensure!(
+        !metadata.is_dir(),
+        "{0} is a folder; name a file in it, or see an index as a whole with `tamis ct stats --data {0}`",
+        file.name()
+    );
+    match tamis_ct_index::inspect::inspect(path)? {
         Some(inspection) => ours(args, &inspection),
-        None => input(args),
+        None => input(args, &file.name(), &file.read()?),
+    }
+}
+
+/// What comes by a pipe can be read only once, and a file of an index is read here and there.
+fn stdin(args: &InspectArgs, file: &InputFile) -> anyhow::Result<Outcome> {
+    let content = file.read()?;
+    if Input::open(&content).is_ok() {
+        return input(args, &file.name(), &content);
+    }
+    let copying = "copy stdin into a temporary file";
+    let mut copy = tempfile::NamedTempFile::new().context(copying)?;
+    copy.write_all(&content).context(copying)?;
+    let path = copy.path();
+    let own_name = |text: String| text.replace(&*path.to_string_lossy(), "stdin");
+    let inspection = tamis_ct_index::inspect::inspect(path)
+        .map_err(|error| anyhow::anyhow!(own_name(error.to_string())))?;
+    match inspection {
+        Some(mut inspection) => {
+            inspection.faults = inspection.faults.into_iter().map(own_name).collect();
+            ours(args, &inspection)
+        }
+        None => input(args, &file.name(), &content),
     }
 }
 
@@ -50,15 +90,8 @@ fn ours(args: &InspectArgs, inspection: &tamis_ct_index::inspect::Inspection) ->
 }
 
 /// A file that could be imported.
-fn input(args: &InspectArgs) -> anyhow::Result<Outcome> {
-    let bytes = std::fs::metadata(&args.file)?.len();
-    let file = InputFile {
-        path: args.file.clone(),
-        named: true,
-        bytes,
-    };
-    let content = file.read()?;
-    let input = Input::open(&content)?;
+fn input(args: &InspectArgs, name: &str, content: &[u8]) -> anyhow::Result<Outcome> {
+    let input = Input::open(content).with_context(|| name.to_owned())?;
     let mut entries = input.entries();
     let (mut whole, mut faults) = (0u64, Vec::new());
     for entry in &mut entries {

@@ -2,7 +2,9 @@
 
 mod certificate;
 mod compact;
+mod cursor;
 mod files;
+mod folder;
 mod import;
 mod inspect;
 mod names;
@@ -12,6 +14,7 @@ mod parse;
 mod search;
 mod show;
 mod stats;
+mod suffixes;
 mod summary;
 mod verify;
 
@@ -19,11 +22,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Context;
-use tamis_ct_index::{Options, Snapshot, SuffixList};
-use tamis_hostname::{Identifier, PublicSuffixes};
+use tamis_ct_index::{Options, Snapshot};
+use tamis_hostname::Identifier;
 
 use crate::Outcome;
-use crate::cli::{CtCommand, SuffixArgs};
+use crate::cli::CtCommand;
 
 /// Faults told in one go; a damaged segment can have thousands.
 const FAULTS_TOLD_MAX: usize = 20;
@@ -44,6 +47,7 @@ pub(crate) fn run(command: CtCommand) -> anyhow::Result<Outcome> {
 
 /// A picture of the index for reading; damage found on opening is told at once.
 fn open_snapshot(data: &Path) -> anyhow::Result<Snapshot> {
+    folder::check_readable(data)?;
     let snapshot = Snapshot::open(data, &Options::default()).context("open the index")?;
     warn_of_faults(&snapshot);
     Ok(snapshot)
@@ -71,27 +75,23 @@ fn tell_faults<'f>(before: &str, faults: impl IntoIterator<Item = &'f tamis_ct_i
     }
 }
 
-/// The public suffix list to use: shipped, or the one that was named.
-fn suffixes(args: &SuffixArgs) -> anyhow::Result<SuffixList> {
-    let Some(path) = &args.psl else {
-        return Ok(SuffixList::default());
-    };
-    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-    let list = PublicSuffixes::parse(&text)
-        .with_context(|| format!("read {} as a public suffix list", path.display()))?;
-    Ok(SuffixList::refreshed(list))
-}
-
 /// The host name that a person meant, in canonical form.
 fn host_of(text: &str) -> anyhow::Result<String> {
     let trimmed = text.trim();
     match tamis_hostname::read(trimmed.as_bytes()) {
         Identifier::Host(host) => Ok(host.host().to_owned()),
+        other => Err(no_host(trimmed, &other)),
+    }
+}
+
+/// Why a text is no host name, and what to do with it.
+fn no_host(text: &str, read: &Identifier<'_>) -> anyhow::Error {
+    match read {
         Identifier::Ip(_) | Identifier::Email(_) => {
-            anyhow::bail!("{trimmed} is no domain; `tamis ct search {trimmed}` finds its certificates")
+            anyhow::anyhow!("{text} is no domain; `tamis ct search {text}` finds its certificates")
         }
-        Identifier::Other(_) => {
-            anyhow::bail!("{trimmed} is no domain name; write it like example.com, or com for a whole TLD")
+        _ => {
+            anyhow::anyhow!("\"{text}\" is no domain name; write it like example.com, or com for a whole TLD")
         }
     }
 }

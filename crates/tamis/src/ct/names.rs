@@ -63,7 +63,7 @@ pub(crate) fn run(args: &NamesArgs) -> anyhow::Result<Outcome> {
 fn print(item: Option<NameItem>, args: &NamesArgs, limit: u64, rows: &mut Rows) -> anyhow::Result<()> {
     let Some(item) = item else { return Ok(()) };
     // A name in parts is judged by its date only when it is whole.
-    if rows.printed() >= limit || args.since.is_some_and(|since| item.first_seen < since) {
+    if rows.printed() >= limit || is_older(args, &item) {
         return Ok(());
     }
     // A table has no column for the bare name: "only" says that no certificate is for it.
@@ -80,4 +80,10 @@ fn print(item: Option<NameItem>, args: &NamesArgs, limit: u64, rows: &mut Rows) 
         ("last_seen", time(Some(item.last_seen))),
         ("issuances", json!(item.issuances)),
     ]))
+}
+
+fn is_older(args: &NamesArgs, item: &NameItem) -> bool {
+    args.since
+        .as_ref()
+        .is_some_and(|since| item.first_seen < since.seconds)
 }

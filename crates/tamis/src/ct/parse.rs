@@ -10,6 +10,7 @@ use tamis_hostname::PublicSuffixes;
 use crate::Outcome;
 use crate::cli::ParseArgs;
 use crate::ct::files::{self, InputFile};
+use crate::ct::suffixes;
 use crate::render::{Row, Rows, row};
 use crate::when::rfc3339;
 
@@ -26,9 +27,6 @@ const COLUMNS: [&str; 8] = [
 
 pub(crate) fn run(args: &ParseArgs) -> anyhow::Result<Outcome> {
     let (files, errors) = files::expand(&args.paths);
-    for error in errors {
-        talk!("{error:#}");
-    }
     let options = ReadOptions {
         names_max: args.names_max as usize,
         ..ReadOptions::default()
@@ -36,24 +34,40 @@ pub(crate) fn run(args: &ParseArgs) -> anyhow::Result<Outcome> {
     let mut rows = Rows::new(args.format, &COLUMNS);
     let mut parser = Parser {
         options,
-        suffixes: crate::ct::suffixes(&args.suffixes)?,
+        suffixes: suffixes::read(&args.suffixes)?,
         scratch: Scratch::new(),
         reading: Reading::new(),
+        rejected: errors.len() as u64,
     };
+    for error in errors {
+        talk!("{}", crate::talk::told(&error));
+    }
     for file in &files {
-        if let Err(error) = parser.file(file, &mut rows) {
-            if error.downcast_ref::<tamis_ct_log::Error>().is_none() && crate::is_broken_pipe(&error) {
+        match parser.file(file, &mut rows) {
+            Err(error)
+                if error.downcast_ref::<tamis_ct_log::Error>().is_none() && crate::is_broken_pipe(&error) =>
+            {
                 return Err(error);
             }
-            talk!("{}: {error:#}", file.name());
+            Err(error) => parser.refuse(file, &error),
+            Ok(()) => {}
         }
     }
     let read = rows.printed();
     rows.finish()?;
     if read == 0 {
-        talk!("no certificate was read");
+        let paths = files::listed(&args.paths);
+        let reason = if files.is_empty() && parser.rejected == 0 {
+            ": it holds no file"
+        } else {
+            ""
+        };
+        talk!(
+            "no certificate was read from {paths}{reason}; read are {}",
+            files::KINDS
+        );
     }
-    Ok(if read > 0 {
+    Ok(if read > 0 && parser.rejected == 0 {
         Outcome::Success
     } else {
         Outcome::Nothing
@@ -66,6 +80,8 @@ struct Parser {
     suffixes: SuffixList,
     scratch: Scratch,
     reading: Reading,
+    /// Files and entries that could not be read.
+    rejected: u64,
 }
 
 impl Parser {
@@ -86,10 +102,28 @@ impl Parser {
                     &self.reading,
                     self.suffixes.get(),
                 ))?,
-                Err(error) => talk!("{}: {error}", file.name()),
+                Err(error) => {
+                    self.rejected += 1;
+                    talk!("{}: {error}", file.name());
+                }
             }
         }
         Ok(())
+    }
+
+    /// A file as a whole cannot be read. Folders hold other files too; passing over them is no fault.
+    fn refuse(&mut self, file: &InputFile, error: &anyhow::Error) {
+        let foreign = matches!(
+            error.downcast_ref::<tamis_ct_log::Error>(),
+            Some(tamis_ct_log::Error::NotRecognised { .. })
+        );
+        let reason = crate::talk::told(error);
+        if foreign && !file.named {
+            tracing::info!(file = file.name(), reason, "passed over");
+        } else {
+            self.rejected += 1;
+            talk!("{}: {reason}", file.name());
+        }
     }
 }
 

@@ -12,49 +12,33 @@ use tamis_hostname::Identifier as Read;
 use crate::Outcome;
 use crate::cli::{Format, SearchArgs};
 use crate::ct::certificate::{optional, spelled, time};
+use crate::ct::cursor::Question;
 use crate::ct::parse::hex;
-use crate::ct::{host_of, open_snapshot, report_faults};
+use crate::ct::{no_host, open_snapshot, report_faults};
 use crate::render::{Row, Rows, json_document, row};
 
 const COLUMNS: [&str; 6] = ["name", "issuer", "not_before", "not_after", "first_seen", "id"];
 
 pub(crate) fn run(args: &SearchArgs) -> anyhow::Result<Outcome> {
     let text = args.query.trim();
-    anyhow::ensure!(
-        text.chars().any(char::is_alphanumeric),
-        "\"{text}\" names nothing; write a domain, an IP address or an e-mail address"
-    );
-    anyhow::ensure!(
-        !is_address_range(text),
-        "{text} is a range of addresses, which cannot be searched; write one address"
-    );
+    check_text(text)?;
     let read = tamis_hostname::read(text.as_bytes());
-    let host;
-    let target = if args.wildcards_covering {
-        host = host_of(text)?;
-        Target::WildcardsCovering(&host)
-    } else {
-        match &read {
-            Read::Host(name) if args.exact => Target::Exact(Identifier::Host(name.host())),
-            Read::Host(name) => Target::Subdomains(name.host()),
-            Read::Ip(ip) => Target::Exact(Identifier::Ip(*ip)),
-            Read::Email(email) => Target::Exact(Identifier::Email(email)),
-            Read::Other(text) => Target::Exact(Identifier::Text(text)),
-        }
-    };
+    let (target, subject) = target(args, text, &read)?;
+    let question = Question::of(&subject, args);
+    let place = args.cursor.as_deref().map(|cursor| question.place(cursor));
     let filters = Filters {
         issuer: args.issuer.clone(),
         organization: args.org.clone(),
-        after: args.after,
-        before: args.before,
+        after: args.after.as_ref().map(|moment| moment.seconds),
+        before: args.before.as_ref().map(|moment| moment.seconds),
         not_expired_at: args.not_expired.then(crate::when::now),
     };
-    let snapshot = open_snapshot(&args.data.data)?;
     let paging = Paging {
         limit: args.limit,
-        cursor: args.cursor.clone(),
+        cursor: place.transpose()?.map(str::to_owned),
         ..Paging::default()
     };
+    let snapshot = open_snapshot(&args.data.data)?;
     let mut query = SearchQuery {
         target,
         filters,
@@ -74,16 +58,71 @@ pub(crate) fn run(args: &SearchArgs) -> anyhow::Result<Outcome> {
         results.push(describe(args.format.format, &snapshot, item, &mut page.faults)?);
     }
     let partial = page.partial || !page.faults.is_empty() || snapshot.rows_lost();
-    print(args.format.format, &results, page.next.as_deref(), partial)?;
+    let next = page.next.map(|place| question.cursor(&place));
+    print(args.format.format, &results, next.as_deref(), partial)?;
     report_faults(&snapshot, &page.faults)?;
-    if found == 0 {
-        talk!("no certificates for {text} in {}", args.data.data.display());
+    if found > 0 {
+        return Ok(Outcome::Success);
     }
-    Ok(if found > 0 {
-        Outcome::Success
-    } else {
-        Outcome::Nothing
+    tell_nothing(args, text, &read);
+    Ok(Outcome::Nothing)
+}
+
+/// Refuses what cannot be looked up at all.
+fn check_text(text: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        text.chars().any(char::is_alphanumeric),
+        "\"{text}\" names nothing; write a domain, an IP address or an e-mail address"
+    );
+    anyhow::ensure!(
+        !is_address_range(text),
+        "{text} is a range of addresses, which cannot be searched; write one address"
+    );
+    Ok(())
+}
+
+/// What to look for, and its canonical form.
+fn target<'r>(args: &SearchArgs, text: &str, read: &'r Read<'_>) -> anyhow::Result<(Target<'r>, String)> {
+    if args.wildcards_covering {
+        let Read::Host(name) = read else {
+            return Err(no_host(text, read));
+        };
+        return Ok((Target::WildcardsCovering(name.host()), name.host().to_owned()));
+    }
+    Ok(match read {
+        Read::Host(name) if args.exact => (
+            Target::Exact(Identifier::Host(name.host())),
+            name.host().to_owned(),
+        ),
+        Read::Host(name) => (Target::Subdomains(name.host()), name.host().to_owned()),
+        Read::Ip(ip) => (Target::Exact(Identifier::Ip(*ip)), ip.to_string()),
+        // Mailboxes have no case in the index.
+        Read::Email(email) => (
+            Target::Exact(Identifier::Email(email)),
+            email.to_ascii_lowercase(),
+        ),
+        Read::Other(text) => (Target::Exact(Identifier::Text(text)), text.to_string()),
     })
+}
+
+/// Says that nothing was found, and what may be the reason.
+fn tell_nothing(args: &SearchArgs, text: &str, read: &Read<'_>) {
+    let filtered = args.exact
+        || args.not_expired
+        || args.issuer.is_some()
+        || args.org.is_some()
+        || args.after.is_some()
+        || args.before.is_some();
+    let hint = if args.cursor.is_some() {
+        "; this was the last page"
+    } else if matches!(read, Read::Other(_)) {
+        "; it is no host name, IP address or e-mail address, so only names with exactly this text were looked for"
+    } else if filtered {
+        "; without filters there may be some"
+    } else {
+        ""
+    };
+    talk!("no certificates for {text} in {}{hint}", args.data.data.display());
 }
 
 /// `192.0.2.0/24` and the like.

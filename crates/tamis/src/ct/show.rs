@@ -11,46 +11,46 @@ use crate::render::{Rows, blank_line, document};
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Outcome> {
     let what = args.what.trim();
+    anyhow::ensure!(
+        !what.is_empty(),
+        "\"\" names nothing; write a SHA-256, a serial number or an id"
+    );
     let snapshot = open_snapshot(&args.data.data)?;
     let records = find(&snapshot, what)?;
+    print(args.format.format, &snapshot, &records)?;
     if records.is_empty() {
         report_faults(&snapshot, &[])?;
         talk!(
-            "{what} is no SHA-256, serial number or id of a certificate in {}",
+            "{what} is no SHA-256, serial number or id of a certificate in {}; `tamis ct search NAME --format json` shows them",
             args.data.data.display()
         );
         return Ok(Outcome::Nothing);
     }
-    match args.format.format {
-        Format::Table => {
-            for (number, record) in records.iter().enumerate() {
-                if number > 0 {
-                    blank_line()?;
-                }
-                document(
-                    Format::Table,
-                    &certificate::describe(args.format.format, &snapshot, record),
-                )?;
-            }
-        }
-        Format::Json if records.len() == 1 => {
-            for record in &records {
-                document(
-                    Format::Json,
-                    &certificate::describe(args.format.format, &snapshot, record),
-                )?;
-            }
-        }
-        format => {
-            let columns = &["id", "serial", "issuer", "not_before", "not_after", "names"];
-            let mut rows = Rows::new(format, columns);
-            for record in &records {
-                rows.push(&certificate::describe(args.format.format, &snapshot, record))?;
-            }
-            rows.finish()?;
-        }
-    }
     Ok(Outcome::Success)
+}
+
+/// Documents one below the other for people; a list for programs, however many there are.
+fn print(format: Format, snapshot: &Snapshot, records: &[CertRecord]) -> anyhow::Result<()> {
+    let described = records
+        .iter()
+        .map(|record| certificate::describe(format, snapshot, record));
+    if format == Format::Table {
+        for (number, facts) in described.enumerate() {
+            if number > 0 {
+                blank_line()?;
+            }
+            document(format, &facts)?;
+        }
+        return Ok(());
+    }
+    let mut rows = Rows::new(
+        format,
+        &["id", "serial", "issuer", "not_before", "not_after", "names"],
+    );
+    for row in described {
+        rows.push(&row)?;
+    }
+    rows.finish()
 }
 
 /// Everything that a text can mean: short digits are an id and a serial number, and neither hides the

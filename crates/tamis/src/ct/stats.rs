@@ -70,7 +70,12 @@ fn logs(stats: &Stats, format: Format) -> Value {
                 .iter()
                 .map(|[start, end]| format!("{start}..{end}"))
                 .collect();
-            return json!(format!("{} ({})", log.name, ranges.join(", ")));
+            // A log whose entries came without their places has no range.
+            return if ranges.is_empty() {
+                json!(log.name)
+            } else {
+                json!(format!("{} ({})", log.name, ranges.join(", ")))
+            };
         }
         json!({ "number": log.number, "name": log.name, "ranges": log.ranges })
     });

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use anyhow::Context;
 use serde_json::{Map, Value, json};
 use tamis_ct_index::Outcome;
 use tamis_ct_index::stats::Stats;
@@ -11,7 +12,7 @@ use tamis_ct_log::{Deviation, EntryError, Reading};
 use crate::cli::Format;
 use crate::ct::files::InputFile;
 use crate::ct::import::Refusal;
-use crate::render::{document, row};
+use crate::render::{document, json_line, row};
 
 /// Errors told one by one; the rest is counted.
 const ERRORS_TOLD_MAX: u64 = 20;
@@ -102,7 +103,7 @@ fn acknowledge(line: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(line.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => Ok(written?),
+        written => written.context("write to stdout"),
     }
 }
 
@@ -159,7 +160,7 @@ impl Summary {
                 "file": file.name, "certificates": file.certificates, "rejected": file.rejected,
                 "refused": file.refused, "durable": true,
             });
-            acknowledge(&format!("{line}\n"))?;
+            acknowledge(&format!("{}\n", json_line(&line)))?;
         }
         Ok(())
     }

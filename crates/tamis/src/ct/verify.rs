@@ -5,9 +5,11 @@ use serde_json::json;
 
 use crate::Outcome;
 use crate::cli::{Format, VerifyArgs};
+use crate::ct::folder;
 use crate::render::{document, row};
 
 pub(crate) fn run(args: &VerifyArgs) -> anyhow::Result<Outcome> {
+    folder::check_readable(&args.data.data)?;
     let bar = ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{spinner} {msg}")?);
     let report = tamis_ct_index::check(&args.data.data, |path, _| {
         bar.set_message(format!("verify {}", path.display()));

@@ -105,10 +105,11 @@ fn documents_in_every_format() {
     let home = home();
     let sha256 = texts(&home.ask(&["search", "seo.gamen.net"])[0], "sha256").remove(0);
     let show = |format: &str| home.ct(&["show", &sha256, "--format", format]).code(0);
-    let shown = show("json").json();
+    // A serial number may be that of several certificates, so one is a list of one, too.
+    let shown = show("json").json()[0].clone();
+    assert_eq!(show("json").json(), json!([shown]));
     assert_eq!(show("ndjson").rows(), std::slice::from_ref(&shown));
     assert_eq!(shown["fingerprints"][0]["sha256"], json!(sha256));
-    // A serial number may be that of several certificates, so this is a table of them.
     let csv = csv_rows(&show("csv"));
     assert_eq!(
         csv[0],
@@ -339,7 +340,7 @@ fn addresses_and_mail_addresses_are_found() {
         .says(1, &["certificate revocation list"]);
     let mut asked = 0;
     let parsed = Run::of(tamis(&["ct", "parse"]).arg(testdata("certs/pyca")))
-        .code(0)
+        .says(1, &["certificate revocation list"])
         .rows();
     for row in &parsed {
         for identifier in texts(row, "ips").iter().chain(&texts(row, "emails")) {
@@ -373,6 +374,13 @@ fn nothing_found_is_told_apart_from_failure() {
             _ => "",
         };
         assert_eq!(run.out, expected, "{format}");
+        let run = Run::of(&mut home.command(&["show", &"00".repeat(32), "--format", format])).code(1);
+        let expected = match format {
+            "json" => "[]\n",
+            "csv" => "id,serial,issuer,not_before,not_after,names\n",
+            _ => "",
+        };
+        assert_eq!(run.out, expected, "{format}");
     }
     let empty = Home::new();
     for command in [
@@ -391,7 +399,7 @@ fn nothing_found_is_told_apart_from_failure() {
 #[test]
 fn misuse_fails_with_a_hint() {
     let home = home();
-    let cases: [(&[&str], &[&str]); 11] = [
+    let cases: [(&[&str], &[&str]); 14] = [
         (
             &["names", "192.0.2.1"],
             &["no domain", "tamis ct search 192.0.2.1"],
@@ -411,6 +419,9 @@ fn misuse_fails_with_a_hint() {
         (&["names", "com", "--format", "xml"], &["table", "ndjson"]),
         (&["names"], &["<DOMAIN>"]),
         (&["import", "--start", "5", "x.pem"], &["--log"]),
+        (&["import", "--log", "", "x.pem"], &["--log"]),
+        (&["show", " "], &["names nothing", "SHA-256"]),
+        (&["inspect", "/"], &["is a folder", "tamis ct stats"]),
         (&["nonsense"], &["unrecognized subcommand"]),
     ];
     for (args, hints) in cases {
@@ -470,6 +481,16 @@ fn a_reader_that_went_away_is_no_error() {
     let page = testdata("ct/rfc6962/navigli2025h2_get-entries.json.gz");
     let page = page.to_str().unwrap();
     let sha256 = texts(&home.ask(&["search", "seo.gamen.net"])[0], "sha256").remove(0);
+    for args in [
+        &["completions", "bash"][..],
+        &["--help"],
+        &["ct", "search", "--help"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let run = Run::of(tamis(args).stdout(writer));
+        assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{args:?}");
+    }
     let commands: [&[&str]; 8] = [
         &["names", "com"],
         &["search", "com"],

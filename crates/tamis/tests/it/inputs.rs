@@ -124,7 +124,8 @@ fn what_is_no_input_is_rejected_and_the_rest_is_read() {
         assert_eq!(run.json()["files_rejected"], json!(1), "{name}");
         home.assert_whole();
         Run::of(tamis(&["ct", "parse"]).arg(&bad)).says(1, &[name, told, "no certificate was read"]);
-        Run::of(tamis(&["ct", "parse"]).args([&bad, &good])).says(0, &[name, told]);
+        let parsed = Run::of(tamis(&["ct", "parse"]).args([&bad, &good])).says(1, &[name, told]);
+        assert_eq!(parsed.rows().len(), 1, "{name}: the rest is read");
         Run::of(tamis(&["ct", "inspect"]).arg(&bad)).says(2, &[told]);
     }
     let home = Home::new();
@@ -140,8 +141,66 @@ fn what_is_no_input_is_rejected_and_the_rest_is_read() {
 fn folders_without_inputs_are_told() {
     let home = Home::new();
     home.file("folder/notes.txt", b"nothing");
-    home.try_import(&[home.path("folder")])
-        .says(1, &["nothing to import was found"]);
+    let folder = home.path("folder");
+    let folder = folder.to_str().unwrap();
+    let read = "get-entries";
+    home.try_import(&[folder]).says(
+        1,
+        &[
+            "nothing to import was found",
+            folder,
+            "1 file passed over",
+            read,
+            "inspect",
+        ],
+    );
+    Run::of(&mut tamis(&["ct", "parse", folder])).says(1, &["no certificate was read", folder, read]);
+
+    fs::create_dir(home.path("empty")).unwrap();
+    let empty = home.path("empty");
+    let empty = empty.to_str().unwrap();
+    let home = Home::new();
+    for format in ["table", "json", "ndjson", "csv"] {
+        let run = home
+            .ct(&["import", empty, "--format", format])
+            .says(1, &["nothing to import was found", empty, "holds no file", read]);
+        assert!(
+            run.out.contains("files"),
+            "{format}: a summary of nothing: {}",
+            run.out
+        );
+    }
+    home.try_import(&["/no/such/path"])
+        .says(1, &["/no/such/path", "check the path"]);
+    assert!(!home.data().exists(), "nothing to read makes no index");
+    Run::of(&mut tamis(&["ct", "parse", empty])).says(1, &["no certificate was read", empty, "no file"]);
+    // What is there stays and is counted.
+    home.import(&[testdata("ct/sct/test-cert.pem")]);
+    assert_eq!(
+        home.try_import(&[empty]).code(1).json()["total_certificates"],
+        json!(1)
+    );
+}
+
+#[test]
+fn inspect_reads_stdin() {
+    let inspect = |bytes: &[u8]| Run::fed(&mut tamis(&["ct", "inspect", "-", "--format", "json"]), bytes);
+    for (bytes, kind) in [
+        (tile(), "data tile (static-ct)"),
+        (deflate(&page()), "log entries (get-entries JSON)"),
+    ] {
+        let told = inspect(&bytes).code(0).json();
+        assert_eq!((&told["kind"], &told["entries"]), (&json!(kind), &json!(256)));
+    }
+    // A file of an index tells the same by a pipe and by its name.
+    let home = Home::with(&[testdata("ct/rfc6962/live_ct.json")]);
+    let manifest = home.data().join("MANIFEST");
+    let bytes = fs::read(&manifest).unwrap();
+    let named = Run::of(tamis(&["ct", "inspect", "--format", "json"]).arg(&manifest)).code(0);
+    assert_eq!(inspect(&bytes).code(0).out, named.out);
+    inspect(&bytes[..50]).says(2, &["stdin is damaged at byte 50"]);
+    inspect(b"").says(2, &["-: ", "it is empty"]);
+    inspect(b"nothing known").says(2, &["-: ", "not recognised"]);
 }
 
 #[test]
@@ -218,7 +277,7 @@ fn one_broken_block_among_good_ones_is_all_that_is_lost() {
     let reasons = run.json()["rejected_because"].as_object().unwrap().clone();
     assert_eq!(reasons.values().collect::<Vec<_>>(), [&json!(1)], "{reasons:?}");
     let parsed = Run::of(tamis(&["ct", "parse"]).arg(&file))
-        .says(0, &["entry 1 at byte"])
+        .says(1, &["entry 1 at byte"])
         .rows();
     assert_eq!(
         parsed.iter().map(|row| row["index"].clone()).collect::<Vec<_>>(),
@@ -323,5 +382,5 @@ fn a_folder_that_cannot_hold_an_index_is_told() {
     let home = Home::new();
     home.file("data", b"a file, not a folder");
     home.try_import(&[testdata("ct/sct/test-cert.pem")])
-        .says(2, &["open the index", "data"]);
+        .says(2, &["cannot be the folder of an index", "data", "--data"]);
 }

@@ -13,6 +13,8 @@ mod inputs;
 mod issuances;
 mod large;
 mod logs;
+mod messages;
+mod output;
 mod paging;
 
 mod crash;

@@ -99,3 +99,64 @@ fn a_wrong_cursor_is_refused() {
     }
     assert_eq!(json!(page(&home, "com", "1", Some(&next)).0.len()), json!(1));
 }
+
+/// The filters are part of the question: with others, a place in the answer means nothing.
+#[test]
+fn a_cursor_belongs_to_its_question() {
+    let home = Home::with(&[testdata(TILE)]);
+    let first = |args: &[&str]| {
+        let run = Run::of(
+            home.command(&["search", "com", "--format", "json", "--limit", "1"])
+                .args(args),
+        )
+        .code(0);
+        run.json()["next_cursor"].as_str().unwrap().to_owned()
+    };
+    let go_on = |query: &str, args: &[&str], cursor: &str| {
+        Run::of(
+            home.command(&["search", query, "--format", "json", "--cursor", cursor])
+                .args(args),
+        )
+    };
+    let filters: [&[&str]; 6] = [
+        &[],
+        &["--issuer", "encrypt"],
+        &["--after", "2020-01-01"],
+        &["--before", "2100-01-01"],
+        &["--after", "9000d"],
+        &["--issuer", "encrypt", "--after", "2020-01-01"],
+    ];
+    for asked in filters {
+        let cursor = first(asked);
+        for other in filters {
+            let run = go_on("com", other, &cursor);
+            if asked == other {
+                assert!(!run.code(0).json()["results"].as_array().unwrap().is_empty());
+            } else {
+                let run = run.says(
+                    2,
+                    &[
+                        "not a cursor of this query",
+                        "same name and filters",
+                        "without --cursor",
+                    ],
+                );
+                assert_eq!(run.out, "", "{asked:?} {other:?}");
+            }
+        }
+        for other in [&["--exact"][..], &["--not-expired"], &["--org", "x"]] {
+            go_on("com", &[asked, other].concat(), &cursor).says(2, &["not a cursor of this query"]);
+        }
+    }
+    let cursor = first(&["--issuer", "encrypt", "--after", "2020-01-01"]);
+    // Spellings of one question, and another page length.
+    let same = [
+        "--limit",
+        "7",
+        "--after",
+        "2020-01-01T00:00:00Z",
+        "--issuer",
+        "ENCRYPT",
+    ];
+    go_on("COM.", &same, &cursor).code(0);
+}
