@@ -59,9 +59,22 @@ impl HashPart {
         hash.checked_shr(64 - self.bits).unwrap_or(0) == self.prefix
     }
 
+    /// The smallest part that encloses both.
+    pub(crate) fn around(self, other: Self) -> Self {
+        let mut part = self;
+        while !part.encloses(other) {
+            part = Self {
+                bits: part.bits.saturating_sub(1),
+                prefix: part.prefix >> 1,
+            };
+        }
+        part
+    }
+
     /// True when every hash of `other` belongs to this part.
     pub(crate) fn encloses(self, other: Self) -> bool {
-        self.bits <= other.bits && other.prefix >> (other.bits - self.bits) == self.prefix
+        let shift = other.bits.saturating_sub(self.bits);
+        self.bits == 0 || (self.bits <= other.bits && other.prefix >> shift == self.prefix)
     }
 }
 

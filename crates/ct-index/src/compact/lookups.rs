@@ -4,11 +4,11 @@ use std::iter::Peekable;
 use std::sync::Arc;
 
 use super::Outputs;
-use crate::Result;
 use crate::manifest::{HashPart, Holds, KeyPart, SegmentEntry};
 use crate::segment::Segment;
 use crate::segment::block::BlockKind;
 use crate::segment::hashes::{Entry, HashesBlock};
+use crate::{Error, Result};
 
 /// The look-ups of a segment, in the order of its file.
 pub(super) const KINDS: [BlockKind; 3] = [BlockKind::Fingerprints, BlockKind::Serials, BlockKind::Issuances];
@@ -23,11 +23,8 @@ pub(super) fn merge(
     entries: &[SegmentEntry],
     outputs: &mut Outputs<'_>,
 ) -> Result<()> {
-    let cell = entries
-        .iter()
-        .map(|entry| entry.hashes)
-        .min_by_key(|part| part.bits)
-        .unwrap_or_default();
+    let parts = entries.iter().map(|entry| entry.hashes);
+    let cell = parts.reduce(HashPart::around).unwrap_or_default();
     let count: u64 = entries.iter().map(|entry| entry.rows).sum();
     let streams = KINDS.map(|kind| Streams::open(inputs, kind));
     write(streams, cell, count, outputs)
@@ -49,6 +46,9 @@ pub(super) fn write<I: Iterator<Item = Result<Entry>>>(
             prefix: cell.prefix << bits | number,
         };
         write_part(&mut streams, part, outputs)?;
+    }
+    if streams.iter_mut().any(|stream| stream.peek().is_some()) {
+        return Err(Error::Bug("a hash lies outside of its part".to_owned()));
     }
     Ok(())
 }
