@@ -102,7 +102,7 @@ pub(crate) struct TableEntry {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub(crate) tables: Vec<TableEntry>,
-    /// Blocks that stand alone: journal bounds, domains, meta, issuance filter.
+    /// Blocks that stand alone: position bounds, domains, meta, issuance filter.
     pub(crate) singles: Vec<(BlockKind, BlockAt)>,
 }
 
