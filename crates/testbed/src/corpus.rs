@@ -32,6 +32,8 @@ pub struct CorpusOptions {
     pub logs: u16,
     /// Time between two issuances.
     pub issuance_interval_ms: f64,
+    /// Encode certificates; without, entries say what they would hold at a fifth of the cost.
+    pub der: bool,
 }
 
 impl CorpusOptions {
@@ -44,6 +46,7 @@ impl CorpusOptions {
             domains: 5_000_000,
             logs: 1,
             issuance_interval_ms: (days * DAY_MS) as f64 / issuances,
+            der: true,
         }
     }
 }
@@ -61,7 +64,8 @@ pub struct Entry {
     pub kind: Kind,
     /// What the certificate says.
     pub issuance: Issuance,
-    /// The certificate, or the precertificate with its poison, DER.
+    /// The certificate, or the precertificate with its poison, DER; empty without
+    /// [`CorpusOptions::der`].
     pub der: Vec<u8>,
     /// For precertificates, the TBS that the log hashes (no poison); else empty.
     pub precertificate_tbs: Vec<u8>,
@@ -211,11 +215,12 @@ impl Corpus {
             log,
             ..
         } = *submission;
+        let kind_of_der = self.options.der.then_some(kind);
         let encoded = encode(
             self.options.seed,
             self.options.domains,
             order,
-            kind,
+            kind_of_der,
             &self.issuers,
         );
         let length = &mut self.lengths[usize::from(log)];

@@ -24,6 +24,7 @@ mod records;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub use self::cycle::Cycle;
 use self::pace::Pace;
 use self::policy::Job;
 pub use self::policy::Policy;
