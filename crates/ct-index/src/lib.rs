@@ -54,6 +54,11 @@ mod snapshot;
 pub mod stats;
 pub mod totals;
 mod view;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the writer asks it once segments name themselves to it")
+)]
+mod windows;
 mod writer;
 
 pub use batch::Batch;
