@@ -19,6 +19,7 @@ use crate::record::{
 use crate::recover::wal_path;
 use crate::segment::{BlockCache, Segment, SegmentWriter};
 use crate::view::{Shared, View};
+use crate::windows::{SegmentMark, Windows};
 use crate::{Error, Result};
 
 /// Memtables to flush and the state that belongs to them.
@@ -48,6 +49,7 @@ pub(crate) struct Flusher {
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) now: fn() -> i64,
     pub(crate) suffixes: SuffixList,
+    pub(crate) windows: Arc<Windows>,
     /// Files with a damaged frame: kept aside instead of removed.
     pub(crate) damaged_wals: BTreeSet<u64>,
 }
@@ -112,6 +114,8 @@ impl Flusher {
         let mut segment = None;
         if let Some((entry, opened)) = written {
             next.segments.push(entry);
+            // From here on the writer may forget them and ask the filters.
+            self.windows.insert_batch(&issuances_of(&memtables));
             segment = Some(opened);
         }
         let new_issuers = job.view.issuers.get(next.issuers as usize..).unwrap_or(&[]);
@@ -128,10 +132,13 @@ impl Flusher {
         next.publish(&self.dir)?;
         *manifest = next;
         drop(manifest);
+        let marks: Vec<SegmentMark> = segment.iter().map(|segment| segment.mark()).collect();
         self.shared.update(|view| {
             Arc::make_mut(&mut view.segments).extend(segment);
             view.memtables.retain(|memtable| memtable.wal > last_wal);
         });
+        self.windows.cover(&marks);
+        self.windows.roll((self.now)());
         self.remove_wals(last_wal)
     }
 
@@ -209,6 +216,12 @@ impl Flusher {
         }
         Ok(())
     }
+}
+
+/// Issuances and the ends of their validity, but for copies that tell no date.
+fn issuances_of(memtables: &[Arc<Memtable>]) -> Vec<(u64, Option<i64>)> {
+    let runs = memtables.iter().flat_map(|memtable| &memtable.runs);
+    runs.flat_map(|run| run.issuances()).collect()
 }
 
 /// The folder of a time: `2026-11`.

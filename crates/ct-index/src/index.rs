@@ -29,7 +29,8 @@ use crate::memtable::Memtable;
 use crate::recover::{self, Loaded, WAL_FORMAT, wal_path};
 use crate::segment::BlockCache;
 use crate::snapshot::Snapshot;
-use crate::view::Shared;
+use crate::view::{Shared, View};
+use crate::windows::{FilterMode, FilterOptions, Issuances, SegmentMark, Windows, WindowsStats};
 use crate::writer::Writer;
 use crate::{Error, Result};
 
@@ -52,6 +53,8 @@ pub struct Options {
     /// Under which a new folder computes identities of issuances; `None` draws a key at random, as it
     /// should be but for tests.
     pub identity_key: Option<[u64; 4]>,
+    /// Filters that spare looking up new issuances.
+    pub filters: FilterMode,
     /// Merging in the background; `None` for never. Default every 30 s.
     pub compaction: Option<Cycle>,
 }
@@ -86,6 +89,7 @@ impl Default for Options {
             },
             public_suffixes: SuffixList::default(),
             identity_key: None,
+            filters: FilterMode::On(FilterOptions::default()),
             compaction: Some(Cycle::default()),
         }
     }
@@ -126,6 +130,7 @@ pub struct Index {
     flusher: Mutex<Option<JoinHandle<()>>>,
     compacting: Arc<Parts>,
     compactor: Mutex<Option<JoinHandle<()>>>,
+    filling: Mutex<Option<JoinHandle<()>>>,
     _lock: FolderLock,
 }
 
@@ -171,7 +176,8 @@ impl Index {
         known.rotate(next_wal, manifest.first_wal);
         let frozen: Vec<Arc<Memtable>> = view.memtables.clone();
         let (jobs, queue) = sync_channel(FROZEN_MAX);
-        let writer = Writer::start(dir, next_wal, known, jobs, &mut view)?;
+        let windows = Arc::new(open_windows(dir, &options, &view));
+        let writer = Writer::start(dir, next_wal, known, Arc::clone(&windows), jobs, &mut view)?;
         if manifest.generation == 1 {
             // From the second generation on, a missing log file is a loss and not a birth cut short.
             manifest.publish(dir)?;
@@ -186,6 +192,7 @@ impl Index {
             cache: Arc::clone(&cache),
             now: options.now,
             suffixes: options.public_suffixes.clone(),
+            windows: Arc::clone(&windows),
             damaged_wals: damaged.map(|wal| wal.number).collect(),
         };
         let thread = spawn_flusher(flusher, queue, dir)?;
@@ -195,6 +202,7 @@ impl Index {
             manifest: Arc::clone(&manifest),
             cache,
             suffixes: options.public_suffixes.clone(),
+            windows: Arc::clone(&windows),
             pace: Pace::default(),
             running: Mutex::new(()),
         });
@@ -203,6 +211,8 @@ impl Index {
             .map(|cycle| cycle::spawn(Arc::clone(&compacting), cycle))
             .transpose()
             .map_err(Error::io("start the compaction thread of", dir))?;
+        let filling = spawn_filling(&windows, &compacting)
+            .map_err(Error::io("start the thread that fills the filters of", dir))?;
         let index = Self {
             dir: dir.to_owned(),
             options,
@@ -212,6 +222,7 @@ impl Index {
             flusher: Mutex::new(Some(thread)),
             compacting,
             compactor: Mutex::new(compactor),
+            filling: Mutex::new(Some(filling)),
             _lock: lock,
         };
         index.settle_replayed(frozen)?;
@@ -406,6 +417,13 @@ impl Index {
         self.compacting.compact(policy, 0, progress)
     }
 
+    /// How full the filters are. With `questions`, also how often each says "maybe" to that many random
+    /// issuances that nobody has.
+    pub fn filters(&self, questions: u64) -> (WindowsStats, Vec<(String, f64)>) {
+        let windows = &self.compacting.windows;
+        (windows.stats(), windows.measure_rates(questions))
+    }
+
     /// Commits, flushes what is worth a segment, and ends the background thread.
     pub fn close(self) -> Result<()> {
         self.commit()?;
@@ -413,13 +431,14 @@ impl Index {
             self.flush()?;
         }
         self.stop();
+        self.compacting.windows.finish();
         self.check()
     }
 
     fn stop(&self) {
         self.lock().jobs = None;
         self.compacting.pace.stop();
-        for thread in [&self.flusher, &self.compactor] {
+        for thread in [&self.flusher, &self.compactor, &self.filling] {
             let thread = thread.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(thread) = thread {
                 let _ = thread.join();
@@ -445,6 +464,39 @@ impl Drop for Index {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+fn open_windows(dir: &Path, options: &Options, view: &View) -> Windows {
+    let filters = match options.filters {
+        FilterMode::On(filters) => filters,
+        FilterMode::Off => return Windows::off(),
+        FilterMode::AlwaysMaybe => return Windows::always_maybe(),
+    };
+    let with_records = view
+        .segments
+        .iter()
+        .filter(|segment| segment.tables.records.rows > 0);
+    let live: Vec<SegmentMark> = with_records.map(|segment| segment.mark()).collect();
+    Windows::open(dir, &live, (options.now)(), filters)
+}
+
+/// Compares the filters with what is recorded of them and fills them again where they lack something.
+fn spawn_filling(windows: &Arc<Windows>, parts: &Arc<Parts>) -> std::io::Result<JoinHandle<()>> {
+    let (windows, parts) = (Arc::clone(windows), Arc::clone(parts));
+    let fill = move || {
+        let read = |mark: SegmentMark| {
+            let view = parts.shared.load();
+            let segment = view.segments.iter().find(|segment| segment.mark() == mark);
+            Ok(segment.map(|segment| Issuances::of(Arc::clone(segment), &parts.pace)))
+        };
+        match windows.catch_up(read) {
+            Ok(_) | Err(Error::Stopped) => {}
+            Err(error) => tracing::warn!(%error, "filters stay incomplete; copies are looked up instead"),
+        }
+    };
+    std::thread::Builder::new()
+        .name("tamis-filters".to_owned())
+        .spawn(fill)
 }
 
 /// Hashes under keys that the system drew: as hard to guess as those.

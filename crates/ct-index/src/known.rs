@@ -263,6 +263,23 @@ impl KnownIssuances {
         }
     }
 
+    fn identity_of(&self, wire: &WireRecord<'_>) -> Identity {
+        (wire.issuance, xxh3_64_with_seed(wire.serial, self.seed.0))
+    }
+
+    fn number_of(&self, identity: &Identity) -> Option<u32> {
+        let is_it = |&number: &u32| {
+            let slot = self.slots.get(number as usize);
+            slot.is_some_and(|slot| slot.identity == *identity)
+        };
+        self.table.find(hash_of(identity), is_it).copied()
+    }
+
+    /// True when the issuance of a record is remembered.
+    pub(crate) fn holds(&self, wire: &WireRecord<'_>) -> bool {
+        self.number_of(&self.identity_of(wire)).is_some()
+    }
+
     /// Judges a record and notes it under `seq`, should it be new. `look_up` finds what the segments hold
     /// of an issuance.
     pub(crate) fn judge(
@@ -271,13 +288,8 @@ impl KnownIssuances {
         seq: u64,
         look_up: impl FnOnce() -> crate::Result<Option<CertRecord>>,
     ) -> crate::Result<Verdict> {
-        let identity = (wire.issuance, xxh3_64_with_seed(wire.serial, self.seed.0));
-        let hash = hash_of(&identity);
-        let is_it = |&number: &u32| {
-            let slot = self.slots.get(number as usize);
-            slot.is_some_and(|slot| slot.identity == identity)
-        };
-        if let Some(&number) = self.table.find(hash, is_it)
+        let identity = self.identity_of(wire);
+        if let Some(number) = self.number_of(&identity)
             && let Some(Slot { wal, known, .. }) = self.slots.get_mut(number as usize)
         {
             let novelty = known.absorb(wire);
@@ -301,7 +313,7 @@ impl KnownIssuances {
         let number = self.slots.len() as u32;
         self.slots.push(Slot { identity, wal, known });
         let rehash = |&number: &u32| hash_at(&self.slots, number);
-        self.table.insert_unique(hash, number, rehash);
+        self.table.insert_unique(hash_of(&identity), number, rehash);
         if looked_up && self.slots.len() >= ISSUANCES_MAX + LOOKED_UP_MAX {
             self.make_room();
         }

@@ -54,10 +54,6 @@ mod snapshot;
 pub mod stats;
 pub mod totals;
 mod view;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the writer asks it once segments name themselves to it")
-)]
 mod windows;
 mod writer;
 
@@ -68,3 +64,4 @@ pub use index::{Index, Options, Outcome, SuffixList};
 pub use manifest::LogEntry;
 pub use record::Observation;
 pub use snapshot::Snapshot;
+pub use windows::{FilterMode, FilterOptions, WindowStats, WindowsStats};

@@ -23,6 +23,7 @@ const RUNS_PER_TIER: usize = 16;
 struct RunRecord {
     attrs: RowAttrs,
     copy_of: Option<u64>,
+    slim: bool,
     arena: u32,
     offset: u32,
 }
@@ -162,6 +163,12 @@ impl Run {
         Some((record.attrs.seq, record.copy_of))
     }
 
+    /// Issuance and end of validity of each record that is not slim.
+    pub(crate) fn issuances(&self) -> impl Iterator<Item = (u64, Option<i64>)> + '_ {
+        let whole = self.records.iter().filter(|record| !record.slim);
+        whole.map(|record| (record.attrs.issuance, record.attrs.not_after))
+    }
+
     fn wire_at(&self, record: &RunRecord) -> Option<WireRecord<'_>> {
         let arena = self.arenas.get(record.arena as usize)?;
         WireRecord::read_unchecked(&mut Reader::new(arena.get(record.offset as usize..)?)).ok()
@@ -277,6 +284,7 @@ impl RunBuilder {
         run.records.push(RunRecord {
             attrs: attrs_of(record, seq, issuer, number),
             copy_of: record.copy_of,
+            slim: record.slim,
             arena: 0,
             offset: place.at as u32,
         });

@@ -16,6 +16,9 @@ use crate::memtable::Memtable;
 use crate::segment::Segment;
 use crate::totals::Totals;
 
+/// Segments whose own filters are asked for an issuance before the filters of the folder are.
+const QUICK_SEGMENTS_MAX: usize = 8;
+
 /// An immutable picture of the index.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct View {
@@ -40,6 +43,20 @@ impl View {
             .get(number as usize)
             .cloned()
             .unwrap_or_else(|| format!("(issuer {number} is lost)").into())
+    }
+
+    /// True while asking the segments for an issuance costs less than asking the filters: few of them, and
+    /// each with a filter of its own.
+    pub(crate) fn is_quickly_asked(&self) -> bool {
+        let leading = self
+            .segments
+            .iter()
+            .filter(|segment| segment.leads_to_issuances());
+        let mut quick = 0;
+        leading.into_iter().all(|segment| {
+            quick += 1;
+            quick <= QUICK_SEGMENTS_MAX && segment.has_issuance_filter()
+        })
     }
 
     /// Rows not yet in a segment.

@@ -23,12 +23,15 @@ use crate::record::{CertificateKind, WireRecord, put_copy, put_whole_copy};
 use crate::recover::{WAL_FORMAT, wal_path};
 use crate::totals::Totals;
 use crate::view::View;
+use crate::windows::{Hint, Windows};
 use crate::{Error, Result};
 
 /// What the one writer of a folder holds.
 pub(crate) struct Writer {
     pub(crate) wal: FrameWriter,
     pub(crate) known: KnownIssuances,
+    /// Spares looking up what no segment can hold.
+    pub(crate) windows: Arc<Windows>,
     pub(crate) issuer_numbers: HashMap<Box<str>, u32>,
     pub(crate) active: Memtable,
     /// Logged but not yet synced, with what it adds.
@@ -44,6 +47,7 @@ impl Writer {
         dir: &Path,
         number: u64,
         known: KnownIssuances,
+        windows: Arc<Windows>,
         jobs: SyncSender<FlushJob>,
         view: &mut View,
     ) -> Result<Self> {
@@ -56,6 +60,7 @@ impl Writer {
         Ok(Self {
             wal: FrameWriter::create(&wal_path(dir, number), WAL_FORMAT, number)?,
             known,
+            windows,
             issuer_numbers: issuers
                 .map(|(issuer, number)| (Box::from(issuer.as_ref()), number))
                 .collect(),
@@ -80,21 +85,27 @@ impl Writer {
             run: RunBuilder::default(),
         };
         let mut outcome = Outcome::default();
+        let mut wires = Vec::with_capacity(batch.ends.len());
         let mut start = 0;
         for &end in &batch.ends {
             let bytes = batch.bytes.get(start..end as usize).unwrap_or(&[]);
             start = end as usize;
             let wire = WireRecord::read_unchecked(&mut Reader::new(bytes)).map_err(undecodable)?;
+            wires.push((wire, bytes));
+        }
+        let hints = self.hints(&wires, view);
+        for ((wire, bytes), hint) in wires.into_iter().zip(hints) {
             let seq = head.first_seq + head.records;
             let issuer = head
                 .issuers
                 .get(wire.issuer as usize)
                 .copied()
                 .unwrap_or(u32::MAX);
-            match self
-                .known
-                .judge(&wire, seq, || view.stored(wire.issuance, wire.serial))?
-            {
+            let look_up = || match hint {
+                Hint::New => Ok(None),
+                Hint::Maybe => view.stored(wire.issuance, wire.serial),
+            };
+            match self.known.judge(&wire, seq, look_up)? {
                 Verdict::New => {
                     frame.whole(&wire, bytes, seq, issuer);
                     head.records += 1;
@@ -125,6 +136,28 @@ impl Writer {
         }
         self.log_frame(head, frame)?;
         Ok(outcome)
+    }
+
+    /// What the filters say of each record that is not remembered. They are asked for all at once, and only
+    /// where asking the segments would cost more.
+    fn hints(&self, wires: &[(WireRecord<'_>, &[u8])], view: &View) -> Vec<Hint> {
+        let mut hints = vec![Hint::Maybe; wires.len()];
+        if view.is_quickly_asked() {
+            return hints;
+        }
+        let unknown = wires
+            .iter()
+            .enumerate()
+            .filter(|(_, (wire, _))| !self.known.holds(wire));
+        let (places, questions): (Vec<usize>, Vec<_>) = unknown
+            .map(|(place, (wire, _))| (place, (wire.issuance, wire.not_after)))
+            .unzip();
+        for (place, hint) in places.into_iter().zip(self.windows.may_know_batch(&questions)) {
+            if let Some(slot) = hints.get_mut(place) {
+                *slot = hint;
+            }
+        }
+        hints
     }
 
     fn log_frame(&mut self, head: CommitHead, frame: Frame) -> Result<()> {

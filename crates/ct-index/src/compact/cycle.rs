@@ -11,6 +11,7 @@ use crate::index::SuffixList;
 use crate::manifest::Manifest;
 use crate::segment::BlockCache;
 use crate::view::Shared;
+use crate::windows::Windows;
 use crate::{Error, Result};
 
 /// When and how fast the background merges.
@@ -42,6 +43,7 @@ pub(crate) struct Parts {
     pub(crate) manifest: Arc<Mutex<Manifest>>,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) suffixes: SuffixList,
+    pub(crate) windows: Arc<Windows>,
     pub(crate) pace: Pace,
     /// Held by the one compaction that may run.
     pub(crate) running: Mutex<()>,
@@ -63,6 +65,7 @@ impl Parts {
             manifest: &self.manifest,
             cache: &self.cache,
             suffixes: &self.suffixes,
+            windows: &self.windows,
             pace: &self.pace,
         };
         let mut done = Compacted::default();

@@ -32,6 +32,7 @@ use crate::index::SuffixList;
 use crate::manifest::{HashPart, Holds, KeyPart, Manifest, SegmentEntry};
 use crate::segment::{BlockCache, Segment, SegmentWriter};
 use crate::view::Shared;
+use crate::windows::{SegmentMark, Windows};
 use crate::{Error, Result};
 
 /// Memory for the blocks of one input: each is read once, and must not push out what queries need.
@@ -61,6 +62,7 @@ pub(crate) struct Compactor<'i> {
     pub(crate) manifest: &'i Mutex<Manifest>,
     pub(crate) cache: &'i Arc<BlockCache>,
     pub(crate) suffixes: &'i SuffixList,
+    pub(crate) windows: &'i Windows,
     pub(crate) pace: &'i Pace,
 }
 
@@ -106,7 +108,9 @@ impl Compactor<'_> {
         inputs.iter().for_each(|input| input.blocks.file.drop_cached());
         let (entries, cuts) = (outputs.entries, outputs.cuts);
         note(done, &job, &entries);
-        self.swap(&job.inputs, entries, cuts)?;
+        let old: Vec<SegmentMark> = marks(&inputs);
+        let new = self.swap(&job.inputs, entries, cuts)?;
+        self.windows.replaced(&old, &marks(&new));
         Ok(true)
     }
 
@@ -135,7 +139,12 @@ impl Compactor<'_> {
     }
 
     /// Publishes the outputs in place of their inputs, then removes the files of those.
-    fn swap(&self, old: &[SegmentEntry], new: Vec<SegmentEntry>, cuts: Vec<Vec<String>>) -> Result<()> {
+    fn swap(
+        &self,
+        old: &[SegmentEntry],
+        new: Vec<SegmentEntry>,
+        cuts: Vec<Vec<String>>,
+    ) -> Result<Vec<Arc<Segment>>> {
         let mut opened = Vec::with_capacity(new.len());
         for entry in &new {
             let mut segment = Segment::open(&entry.path(self.dir), entry.id, self.cache)?;
@@ -154,15 +163,21 @@ impl Compactor<'_> {
         self.shared.update(|view| {
             let segments = Arc::make_mut(&mut view.segments);
             segments.retain(|known| !is_old(known.id));
-            segments.extend(opened);
+            segments.extend(opened.iter().cloned());
         });
         for entry in old {
             let path = entry.path(self.dir);
             std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;
             let _ = std::fs::remove_file(path.with_extension("meta"));
         }
-        Ok(())
+        Ok(opened)
     }
+}
+
+/// What filters know those segments by that hold records.
+fn marks(segments: &[Arc<Segment>]) -> Vec<SegmentMark> {
+    let with_records = segments.iter().filter(|segment| segment.tables.records.rows > 0);
+    with_records.map(|segment| segment.mark()).collect()
 }
 
 /// Counts a merge.

@@ -44,6 +44,10 @@ impl Pace {
         self.changed.notify_all();
     }
 
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.lock().stopped
+    }
+
     /// Waits so long, or until it is stopped; answers true then.
     pub(crate) fn wait(&self, time: Duration) -> bool {
         let state = self.lock();

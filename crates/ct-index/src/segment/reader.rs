@@ -8,6 +8,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
 use crate::key::KeyRange;
 use crate::manifest::HashPart;
 use crate::record::{CertRecord, Position};
@@ -20,6 +22,7 @@ use crate::segment::meta::Meta;
 use crate::segment::positions::BLOCKS_PER_GROUP;
 use crate::segment::records::RecordsBlock;
 use crate::segment::{organizations, salvage};
+use crate::windows::SegmentMark;
 use crate::{Error, Result};
 
 /// One table of an open segment.
@@ -74,6 +77,8 @@ pub(crate) struct Segment {
     /// `None` while it is damaged and not yet rebuilt: then nothing is pruned.
     pub(crate) meta: Option<Meta>,
     issuances: Option<LineFilter>,
+    /// Tells this content from any other that has the same id: numbers are given again after a crash.
+    pub(crate) stamp: u64,
     /// Which hashes its look-ups hold.
     pub(crate) hashes: HashPart,
     /// The tables were found by a scan: look-ups may be missing and records are searched one by one.
@@ -114,6 +119,7 @@ impl Segment {
             footer,
             meta: None,
             issuances: None,
+            stamp: 0,
             hashes: HashPart::default(),
             salvaged,
             damaged: AtomicBool::new(false),
@@ -122,6 +128,7 @@ impl Segment {
         segment.meta = segment
             .side_meta()
             .or_else(|| segment.optional(BlockKind::Meta, Meta::decode));
+        segment.stamp = segment.stamp_of();
         segment.issuances = segment.optional(BlockKind::IssuanceFilter, |payload| {
             LineFilter::read(&mut crate::coding::Reader::new(payload))
         });
@@ -141,6 +148,20 @@ impl Segment {
                 self.faults.push(error);
                 None
             }
+        }
+    }
+
+    /// Footer and meta give where everything lies, counts, ranges and which domains.
+    fn stamp_of(&self) -> u64 {
+        let meta = self.meta.as_ref().map(Meta::encode).unwrap_or_default();
+        xxh3_64_with_seed(&meta, xxh3_64(&self.footer.encode()))
+    }
+
+    /// What filters know the segment by.
+    pub(crate) fn mark(&self) -> SegmentMark {
+        SegmentMark {
+            id: self.id,
+            stamp: self.stamp,
         }
     }
 
@@ -197,6 +218,16 @@ impl Segment {
     /// False when no row of the segment lies in `range`.
     pub(crate) fn may_hold(&self, range: &KeyRange) -> bool {
         self.meta.as_ref().is_none_or(|meta| meta.may_hold(range))
+    }
+
+    /// True when it has look-ups.
+    pub(crate) fn leads_to_issuances(&self) -> bool {
+        self.is_salvaged() || self.tables.issuances.rows > 0
+    }
+
+    /// True when most issuances that it does not hold cost no read.
+    pub(crate) fn has_issuance_filter(&self) -> bool {
+        self.issuances.is_some()
     }
 
     /// False when no record of the segment is of this issuance.

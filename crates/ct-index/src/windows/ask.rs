@@ -1,4 +1,4 @@
-//! Questions: one by one, and in batches grouped by window.
+//! Questions, in batches grouped by window.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,7 @@ use super::window::{Placed, Status};
 use super::{Hint, Shared, Windows};
 
 impl Windows {
-    /// Whether a segment can hold this issuance.
-    pub(crate) fn may_know(&self, issuance: u64, not_after: Option<i64>) -> Hint {
-        let shared = self.shared();
-        let known = !shared.answers()
-            || shared.is_waiting(issuance)
-            || shared.places(not_after).is_none_or(|windows| {
-                windows
-                    .into_iter()
-                    .flatten()
-                    .any(|w| shared.may_hold(w, issuance))
-            });
-        if known { Hint::Maybe } else { Hint::New }
-    }
-
-    /// [`may_know`](Self::may_know) of each, in order; faster, as each filter is asked for many at once.
+    /// Whether a segment can hold each of these issuances, in order; each filter is asked for many at once.
     pub(crate) fn may_know_batch(&self, issuances: &[(u64, Option<i64>)]) -> Vec<Hint> {
         let shared = self.shared();
         let mut hints = vec![Hint::Maybe; issuances.len()];
@@ -69,14 +55,7 @@ impl Shared {
         }
     }
 
-    /// A window that is not there never had a key.
-    fn may_hold(&self, window: WindowKey, key: u64) -> bool {
-        self.windows
-            .get(&window)
-            .is_some_and(|window| window.status != Status::Complete || window.may_hold(key))
-    }
-
-    /// Leaves in `keys` those that the window does not hold.
+    /// Leaves in `keys` those that the window does not hold. A window that is not there never had a key.
     fn sift(&self, window: WindowKey, keys: &mut Vec<Placed>) {
         match self.windows.get(&window) {
             None => {}

@@ -38,7 +38,7 @@ impl Windows {
     }
 
     /// Makes a last checkpoint, so that the next opening finds nothing to insert again.
-    pub(crate) fn close(self) {
+    pub(crate) fn finish(&self) {
         if self.shared().unpublished {
             self.checkpoint();
         }

@@ -35,6 +35,7 @@
 
 mod ask;
 mod checkpoint;
+mod issuances;
 mod month;
 mod open;
 mod pending;
@@ -54,13 +55,10 @@ use month::{Calendar, Month, WindowKey};
 use pending::Pending;
 use window::Window;
 
-#[cfg_attr(
-    not(test),
-    expect(unused_imports, reason = "the index is not wired to it yet")
-)]
+pub(crate) use issuances::Issuances;
+#[cfg(test)]
 pub(crate) use settle::Settled;
-#[expect(unused_imports, reason = "the index is not wired to it yet")]
-pub(crate) use stats::{WindowStats, WindowsStats};
+pub use stats::{WindowStats, WindowsStats};
 
 /// How many times the keys that make a checkpoint worth it may gather before inserting makes one.
 const PENDING_FACTOR_MAX: usize = 8;
@@ -87,20 +85,31 @@ pub(crate) struct SegmentMark {
     pub(crate) stamp: u64,
 }
 
+/// Which filters an index keeps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FilterMode {
+    /// Those in its folder.
+    On(FilterOptions),
+    /// None: every issuance that is not remembered is looked up.
+    Off,
+    /// The worst there can be, for tests: what it answers must change nothing but the time.
+    AlwaysMaybe,
+}
+
 /// Settings of the filters.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct FilterOptions {
+pub struct FilterOptions {
     /// Bytes of all files together; they are taken as files are made, which a new folder makes small. Beyond it
     /// windows answer "maybe" more often, at last always. Default 1 GiB; for billions of issuances 24 GB.
-    pub(crate) bytes_max: u64,
+    pub bytes_max: u64,
     /// How many keys the first file of a window is made for. Default 65,536, about 200 KB.
-    pub(crate) keys_first: u64,
+    pub keys_first: u64,
     /// How often an issuance that is new is "maybe", while the budget lasts: 0.000001 to 0.25. Default 0.01.
-    pub(crate) rate: f64,
+    pub rate: f64,
     /// Keys that gather in memory before files are written. Every checkpoint writes most pages of the windows
     /// in use, and a crash in the middle of one means filling them again: make it large where windows are
     /// large. Default 1 million.
-    pub(crate) pending_keys: usize,
+    pub pending_keys: usize,
 }
 
 impl Default for FilterOptions {

@@ -10,44 +10,44 @@ const BATCH_KEYS: u64 = 65_536;
 
 /// All windows.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub(crate) struct WindowsStats {
+pub struct WindowsStats {
     /// Why filters are off, if they are.
-    pub(crate) off: Option<String>,
+    pub off: Option<String>,
     /// Bytes of all files.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Bytes that they may take.
-    pub(crate) bytes_max: u64,
+    pub bytes_max: u64,
     /// Keys in memory that are in no file yet.
-    pub(crate) pending_keys: u64,
+    pub pending_keys: u64,
     /// Segments that the windows hold.
-    pub(crate) segments_covered: u64,
+    pub segments_covered: u64,
     /// Segments to insert again: while there are any, everything is "maybe".
-    pub(crate) segments_missing: u64,
+    pub segments_missing: u64,
     /// Segments to read again for windows that lost their files.
-    pub(crate) segments_to_read: u64,
+    pub segments_to_read: u64,
     /// Months whose windows were dropped since the first.
-    pub(crate) months_dropped: u32,
+    pub months_dropped: u32,
     /// Each window that ever had a key.
-    pub(crate) windows: Vec<WindowStats>,
+    pub windows: Vec<WindowStats>,
 }
 
 /// A window.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub(crate) struct WindowStats {
+pub struct WindowStats {
     /// `2026-11`, `others` or `undated`.
-    pub(crate) window: String,
+    pub window: String,
     /// `complete`; or `unverified`, `incomplete`, `closed`, which all answer "maybe".
-    pub(crate) status: &'static str,
+    pub status: &'static str,
     /// Files of its chain, each asked for a new key.
-    pub(crate) files: u64,
+    pub files: u64,
     /// Their bytes.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Keys they hold.
-    pub(crate) keys: u64,
+    pub keys: u64,
     /// Keys they are made for; above it the rate rises.
-    pub(crate) planned: u64,
+    pub planned: u64,
     /// How likely a new key is "maybe", from the number of keys.
-    pub(crate) expected_rate: f64,
+    pub expected_rate: f64,
 }
 
 impl WindowStats {
@@ -65,7 +65,7 @@ impl WindowStats {
     }
 
     /// Keys held over keys planned.
-    pub(crate) fn saturation(&self) -> f64 {
+    pub fn saturation(&self) -> f64 {
         self.keys as f64 / self.planned.max(1) as f64
     }
 }

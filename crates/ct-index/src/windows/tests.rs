@@ -9,6 +9,18 @@ pub(super) const DAY: i64 = 86_400;
 pub(super) const NOW: i64 = 1_794_700_800;
 pub(super) const NEVER: &[SegmentMark] = &[];
 
+impl Windows {
+    /// One question.
+    pub(super) fn may_know(&self, issuance: u64, not_after: Option<i64>) -> Hint {
+        self.may_know_batch(&[(issuance, not_after)])[0]
+    }
+
+    /// The end of a process that ends well.
+    pub(super) fn close(self) {
+        self.finish();
+    }
+}
+
 pub(super) type Issuance = (u64, Option<i64>);
 
 /// Uniform and different, as issuance hashes are.

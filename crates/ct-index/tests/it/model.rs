@@ -1,10 +1,10 @@
 //! Random interleavings of append, commit, flush and reopening, against the naive model.
 
 use proptest::prelude::*;
-use tamis_ct_index::Snapshot;
 use tamis_ct_index::compact::Policy;
+use tamis_ct_index::{FilterMode, FilterOptions, Snapshot};
 
-use crate::world::{Model, Seen, assert_whole, batch, open, options, pairs};
+use crate::world::{Model, Seen, assert_whole, batch, open, open_with, options, pairs};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -41,6 +41,15 @@ fn policy() -> impl Strategy<Value = Policy> {
     })
 }
 
+/// As they are, none, and the worst there can be.
+fn filters() -> impl Strategy<Value = FilterMode> {
+    prop_oneof![
+        2 => Just(FilterMode::On(FilterOptions { pending_keys: 10, keys_first: 64, ..FilterOptions::default() })),
+        1 => Just(FilterMode::Off),
+        1 => Just(FilterMode::AlwaysMaybe),
+    ]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         5 => proptest::collection::vec(seen(), 1..12).prop_map(Step::Append),
@@ -55,8 +64,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_the_index_says_what_the_model_says(steps in proptest::collection::vec(step(), 1..24), flush_rows in 5usize..60) {
+    fn whatever_happens_the_index_says_what_the_model_says(steps in proptest::collection::vec(step(), 1..24), flush_rows in 5usize..60, filters in filters()) {
         let dir = tempfile::tempdir().unwrap();
+        let open = |dir: &std::path::Path, flush_rows| open_with(dir, flush_rows, filters);
         let mut index = open(dir.path(), flush_rows);
         let mut model = Model::default();
         // A log holds one entry at a position: the first one that was drawn for it.

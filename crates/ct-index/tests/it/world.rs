@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tamis_ct_index::key::Identifier;
 use tamis_ct_index::record::{CertificateKind, Fingerprint, Issuance, Position};
-use tamis_ct_index::{Batch, Index, Observation, Options, Snapshot};
+use tamis_ct_index::{Batch, FilterMode, Index, Observation, Options, Snapshot};
 
 /// One observation, owned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,7 +157,15 @@ pub(crate) fn options(flush_rows: usize) -> Options {
 }
 
 pub(crate) fn open(dir: &Path, flush_rows: usize) -> Index {
-    let index = Index::open(dir, options(flush_rows)).unwrap();
+    open_with(dir, flush_rows, options(flush_rows).filters)
+}
+
+pub(crate) fn open_with(dir: &Path, flush_rows: usize, filters: FilterMode) -> Index {
+    let options = Options {
+        filters,
+        ..options(flush_rows)
+    };
+    let index = Index::open(dir, options).unwrap();
     for log in ["log-a", "log-b", "log-c"] {
         index.register_log(log).unwrap();
     }
