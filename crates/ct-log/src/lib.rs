@@ -23,12 +23,15 @@
     )
 )]
 
+mod base64;
 pub mod certificate;
 mod der;
 mod deviation;
 mod error;
 pub mod input;
 pub mod leaf;
+pub mod merkle;
+pub mod paths;
 
 pub use certificate::{Name, Reading};
 pub use deviation::{Deviation, Deviations};
