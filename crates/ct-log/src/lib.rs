@@ -23,12 +23,15 @@
     )
 )]
 
+pub mod answers;
 mod base64;
 pub mod certificate;
 mod der;
 mod deviation;
 mod error;
+pub mod head;
 pub mod input;
+pub mod key;
 pub mod leaf;
 pub mod merkle;
 pub mod paths;
