@@ -35,6 +35,7 @@ pub mod key;
 pub mod leaf;
 pub mod merkle;
 pub mod paths;
+pub mod sct;
 
 pub use certificate::{Name, Reading};
 pub use deviation::{Deviation, Deviations};
