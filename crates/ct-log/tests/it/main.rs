@@ -7,7 +7,9 @@ mod expected;
 mod hostile;
 mod inputs;
 mod issuance;
+mod lists;
 mod logs;
+mod verify;
 
 use std::path::PathBuf;
 
