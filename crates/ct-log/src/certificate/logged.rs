@@ -24,7 +24,7 @@ pub fn logged_tbs(certificate: &[u8], issuer: Option<&[u8]>) -> Option<Vec<u8>> 
         None => tbs.issuer?.raw,
     });
     parts.extend(tbs.after_issuer);
-    let extensions = extensions(&tbs, signer.and_then(|signer| signer.authority_key));
+    let extensions = extensions(&tbs, signer.as_ref());
     if !extensions.is_empty() {
         append(&mut parts, 0xa3, &element(der::SEQUENCE, &extensions));
     }
@@ -64,21 +64,25 @@ fn walk(certificate: &[u8]) -> Option<Tbs<'_>> {
     tbs.is_plausible().then_some(tbs)
 }
 
-/// The extensions that stay, with the authority key of the final issuer in the place of the other.
-fn extensions(tbs: &Tbs<'_>, authority_key: Option<&[u8]>) -> Vec<u8> {
+/// The extensions that stay. The signer's authority key takes the place of the other: also where there
+/// was none, and where the signer has none, as logs do it.
+fn extensions(tbs: &Tbs<'_>, signer: Option<&Signer<'_>>) -> Vec<u8> {
     let mut deviations = Deviations::NONE;
     let mut kept = Vec::new();
+    let mut lent = signer.map(|signer| signer.authority_key.unwrap_or_default());
     let Some((mut walk, _)) = list(tbs, &mut deviations) else {
-        return kept;
+        return lent.unwrap_or_default().to_vec();
     };
     while let Some(element) = walk.next(&mut deviations) {
-        let raw = match Extension::of(element, &mut deviations) {
-            Some(extension) if extension.is_log_artefact() => continue,
-            Some(extension) if extension.oid == AUTHORITY_KEY => authority_key.unwrap_or(element.raw),
-            _ => element.raw,
-        };
-        kept.extend(raw);
+        match Extension::of(element, &mut deviations) {
+            Some(extension) if extension.is_log_artefact() => {}
+            Some(extension) if extension.oid == AUTHORITY_KEY && signer.is_some() => {
+                kept.extend(lent.take().unwrap_or_default());
+            }
+            _ => kept.extend(element.raw),
+        }
     }
+    kept.extend(lent.unwrap_or_default());
     kept
 }
 

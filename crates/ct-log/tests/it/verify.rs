@@ -399,3 +399,35 @@ fn timestamps_in_certificates_of_today_verify_with_the_keys_of_the_list() {
     println!("{verified} timestamps verified, {with_index} of static logs");
     assert!(verified >= 40 && with_index >= 1, "{verified} {with_index}");
 }
+
+#[test]
+fn what_logs_put_into_leaves_is_what_we_rebuild_from_precertificates() {
+    let mut rebuilt = 0;
+    for path in [
+        "ct/rfc6962/live_ct.json",
+        "ct/rfc6962/navigli2025h2_get-entries.json.gz",
+    ] {
+        let bytes = testdata(path);
+        let input = Input::open(&bytes).unwrap();
+        let (mut scratch, mut other) = (Scratch::new(), Scratch::new());
+        for raw in input.entries() {
+            let raw = raw.unwrap();
+            let entry = raw.decode(&mut scratch).unwrap();
+            let leaf = entry.leaf.unwrap();
+            let LeafBody::Precert { issuer_key_hash, tbs } = leaf.body else {
+                continue;
+            };
+            let Chain::Certificates(mut chain) = raw.decode_chain(&mut other).unwrap() else {
+                panic!()
+            };
+            let issuer = chain.next().unwrap();
+            assert_eq!(
+                logged_tbs(entry.submitted.unwrap(), Some(issuer)).as_deref(),
+                Some(tbs)
+            );
+            assert_eq!(public_key_hash(issuer).as_ref(), Some(issuer_key_hash));
+            rebuilt += 1;
+        }
+    }
+    assert_eq!(rebuilt, 14 + 256);
+}
