@@ -37,6 +37,14 @@ pub enum RangeError {
         /// Where the right one starts.
         begin: u64,
     },
+    /// It would end before it starts.
+    #[error("a range cannot start at leaf {begin} and end at {end}")]
+    Reversed {
+        /// Where it would start.
+        begin: u64,
+        /// Where it would end.
+        end: u64,
+    },
     /// A subtree can only stand at a multiple of its own width.
     #[error("a subtree of 2^{level} leaves cannot start at leaf {index}")]
     Unaligned {
@@ -77,7 +85,7 @@ impl CompactRange {
             return Err(RangeError::TooLarge { end });
         }
         if begin > end {
-            return Err(RangeError::NotAdjacent { end, begin });
+            return Err(RangeError::Reversed { begin, end });
         }
         let expected = levels(begin, end).count();
         if nodes.len() != expected {
@@ -263,6 +271,19 @@ mod tests {
             Err(RangeError::Unaligned { index: 3, level: 200 })
         );
         assert_eq!(left, before);
+        assert_eq!(
+            CompactRange::from_nodes(4, 3, vec![]),
+            Err(RangeError::Reversed { begin: 4, end: 3 })
+        );
+        let count = CompactRange::from_nodes(0, 3, vec![Hash::EMPTY_ROOT]);
+        assert!(matches!(
+            count,
+            Err(RangeError::NodeCount {
+                expected: 2,
+                got: 1,
+                ..
+            })
+        ));
         let mut last = CompactRange::empty(TREE_SIZE_MAX).unwrap();
         let end = TREE_SIZE_MAX + 1;
         assert_eq!(last.push(Hash::EMPTY_ROOT), Err(RangeError::TooLarge { end }));

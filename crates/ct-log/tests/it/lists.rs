@@ -186,6 +186,28 @@ fn a_list_that_loses_most_logs_is_refused() {
 }
 
 #[test]
+fn half_of_the_logs_may_go_and_no_more() {
+    let (last, rules) = (google(), FollowRules::default());
+    let lose = |count: usize| {
+        let mut list = last.clone();
+        let mut left = count;
+        list.logs.retain(|log| {
+            let goes = left > 0 && !matches!(log.follow(&rules), Follow::No(_));
+            left -= usize::from(goes);
+            !goes
+        });
+        accept(Some(&last), &list, &rules)
+    };
+    assert_eq!(lose(26).unwrap().ended.len(), 26);
+    assert_eq!(lose(27), Err(Refused::LosesMost { known: 52, kept: 25 }));
+    // When all their intervals are over, all may go but what takes their place.
+    let mut later = last.clone();
+    later.timestamp_ms = 1_900_000_000_000;
+    later.logs.truncate(1);
+    assert_eq!(accept(Some(&last), &later, &rules).unwrap().ended.len(), 51);
+}
+
+#[test]
 fn a_change_of_state_is_told() {
     let (last, rules) = (google(), FollowRules::default());
     let id = last.logs[0].id();
