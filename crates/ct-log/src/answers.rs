@@ -17,8 +17,9 @@ use crate::merkle::{Hash, PATH_HASHES_MAX};
 
 /// Of a head or a proof; the largest real one has about 4 KiB.
 pub const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// Of a get-roots body; real ones have about 2 MiB.
-pub const ROOTS_BYTES_MAX: usize = 64 << 20;
+/// Of a get-roots body; real ones have about 2 MiB. As JSON of nothing but empty strings it takes sixteen
+/// times its length in memory.
+pub const ROOTS_BYTES_MAX: usize = 8 << 20;
 /// Of accepted roots; real logs accept up to a few thousand.
 pub const ROOTS_MAX: usize = 50_000;
 const SHOWN_CHARS_MAX: usize = 200;

@@ -360,6 +360,16 @@ mod tests {
         let mut compressed = der.clone();
         compressed[26] = 2;
         check(&compressed, KeyError::Unsupported);
+        // The same key with a length in more bytes than it needs, and with something behind the curve.
+        let loose = [&[0x30, 0x81, 0x59][..], &der[2..]].concat();
+        check(&loose, KeyError::NotSpki);
+        let more = [&[6, 7][..], EC_PUBLIC_KEY, &[6, 8], P256, &[5, 0]].concat();
+        check(&spki(&more, &der[26..]), KeyError::NotSpki);
+        let same = [&[6, 7][..], EC_PUBLIC_KEY, &[6, 8], P256].concat();
+        assert_eq!(
+            PublicKey::from_spki(&spki(&same, &der[26..])),
+            PublicKey::from_spki(&der)
+        );
         // Ed25519, and RSA of 1,024 bits.
         check(&spki(&[6, 3, 0x2b, 0x65, 0x70], &[9; 32]), KeyError::Unsupported);
         let modulus = [

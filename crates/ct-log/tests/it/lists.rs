@@ -132,6 +132,43 @@ fn what_is_followed_is_decided_by_state() {
 }
 
 #[test]
+fn every_state_has_its_answer() {
+    let follow = |key: &str, value: Value, rules: &FollowRules<'_>| {
+        let list = changed(|list| list["operators"][0]["logs"][0][key] = value.clone());
+        list.logs[0].follow(rules)
+    };
+    let rules = FollowRules::default();
+    let of_state = |state: &str| follow("state", json!({ state: {} }), &rules);
+    assert_eq!(of_state("usable"), Follow::Tail);
+    assert_eq!(of_state("qualified"), Follow::Tail);
+    assert_eq!(of_state("readonly"), Follow::ToItsHead);
+    assert_eq!(of_state("retired"), Follow::No(NotFollowed::Retired));
+    assert_eq!(of_state("rejected"), Follow::No(NotFollowed::Rejected));
+    assert_eq!(of_state("pending"), Follow::No(NotFollowed::Pending));
+    assert_eq!(of_state("sleeping"), Follow::No(NotFollowed::UnknownState));
+    let pending = FollowRules {
+        pending: true,
+        ..rules
+    };
+    assert_eq!(follow("state", json!({"pending": {}}), &pending), Follow::Tail);
+    assert_eq!(
+        follow("log_type", json!("test"), &rules),
+        Follow::No(NotFollowed::Test)
+    );
+    assert_eq!(follow("log_type", json!("prod"), &rules), Follow::Tail);
+    let address = json!("https://ct.example.org/log/");
+    assert_eq!(
+        follow("url", address, &rules),
+        Follow::No(NotFollowed::Placeholder)
+    );
+    // What a description says changes nothing.
+    assert_eq!(
+        follow("description", json!("Bogus mimic test log, retired"), &rules),
+        Follow::Tail
+    );
+}
+
+#[test]
 fn a_year_of_shards_may_come_and_go() {
     let (older, newer) = (LogList::read(&testdata(OLDER)).unwrap(), google());
     let rules = FollowRules::default();
