@@ -3,8 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use tamis_ct_log::certificate::{
-    self, COMMON_NAMES_MAX, ISSUER_BYTES_MAX, ReadOptions, SERIAL_BYTES_MAX, TEXT_BYTES_MAX, canonical_serial,
-    parse_serial,
+    self, COMMON_NAMES_MAX, ISSUER_BYTES_MAX, ReadOptions, SERIAL_BYTES_MAX, TEXT_BYTES_MAX,
+    canonical_serial, parse_serial,
 };
 use tamis_ct_log::{Name, Reading};
 
@@ -29,7 +29,11 @@ fn check(reading: &Reading, options: &ReadOptions) {
     assert!(reading.serial().len() <= SERIAL_BYTES_MAX);
     assert!(reading.issuer().len() <= ISSUER_BYTES_MAX);
     let texts = reading.names().filter_map(|name| match name {
-        Name::Host { host, exact, wildcard } => {
+        Name::Host {
+            host,
+            exact,
+            wildcard,
+        } => {
             assert!(exact || wildcard);
             Some(host)
         }

@@ -17,6 +17,8 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok((precertificate, chain)) = split_precert_extra_data(bytes) {
         assert_eq!(3 + precertificate.len() + chain.len(), bytes.len());
     }
-    let listed: usize = CertificateList::new(bytes).map(|certificate| 3 + certificate.len()).sum();
+    let listed: usize = CertificateList::new(bytes)
+        .map(|certificate| 3 + certificate.len())
+        .sum();
     assert!(listed <= bytes.len());
 });

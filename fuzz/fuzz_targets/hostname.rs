@@ -26,7 +26,10 @@ fuzz_target!(|raw: &[u8]| match read(raw) {
 fn check_host(host: &str, display: &str, repairs: Repairs) {
     assert!(!host.is_empty() && host.len() <= HOST_BYTES_MAX);
     assert!(host.split('.').all(|label| !label.is_empty()));
-    assert!(host.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.')));
+    assert!(
+        host.bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.'))
+    );
     let Identifier::Host(again) = read(display.as_bytes()) else {
         panic!("{display:?} was a host");
     };

@@ -103,6 +103,14 @@ pub enum Reason {
         /// What was expected.
         expected: &'static str,
     },
+    /// A static log's leaf says that it is another entry than the one that was asked for.
+    #[error("the leaf says that it is entry {found} of its log, but it stands at {expected}")]
+    OtherIndex {
+        /// Where it stands.
+        expected: u64,
+        /// Where it says it is.
+        found: u64,
+    },
     /// The JSON is nested deeper than any log writes it.
     #[error("the JSON is nested deeper than {limit} levels")]
     TooDeep {

@@ -102,17 +102,28 @@ impl<'a> Leaf<'a> {
         reason = "there is one way to be damaged, and it has its deviation"
     )]
     pub fn leaf_index(&self) -> Result<Option<u64>, ()> {
-        let mut bytes = Bytes(self.extensions);
-        let mut index = None;
-        while !bytes.0.is_empty() {
-            let [kind] = *bytes.take("extension type").map_err(|_| ())?;
-            let value = bytes.opaque16("extension").map_err(|_| ())?;
-            if kind == 0 {
-                let &[a, b, c, d, e] = value else { return Err(()) };
-                index = Some(u64::from_be_bytes([0, 0, 0, a, b, c, d, e]));
-            }
+        leaf_index(self.extensions)
+    }
+
+    /// Checks that the leaf does not say that it belongs elsewhere; those of RFC 6962 logs, also when
+    /// archived as tiles, say nothing.
+    ///
+    /// # Errors
+    /// [`Reason::OtherIndex`], or the extensions are damaged.
+    pub fn check_index(&self, expected: u64) -> Result<(), Reason> {
+        match self.leaf_index() {
+            Ok(Some(found)) if found != expected => Err(Reason::OtherIndex { expected, found }),
+            Ok(_) => Ok(()),
+            Err(()) => Err(Reason::Unexpected {
+                expected: "a list of leaf extensions",
+            }),
         }
-        Ok(index)
+    }
+
+    /// The bytes of the `MerkleTreeLeaf`, which a tile does not hold as such: its hash is the leaf's.
+    #[must_use]
+    pub fn merkle_tree_leaf(&self) -> Vec<u8> {
+        [&[0, 0], self.timestamped_entry].concat()
     }
 
     /// Whether bytes follow the leaf.
@@ -203,17 +214,74 @@ pub fn split_precert_extra_data(extra_data: &[u8]) -> Result<(&[u8], &[u8]), Rea
     Ok((precertificate, bytes.0))
 }
 
+/// Puts a `MerkleTreeLeaf` together (RFC 6962 section 3.4).
+///
+/// # Errors
+/// The certificate or the extensions are longer than their lengths can say.
+pub(crate) fn merkle_tree_leaf(
+    timestamp_ms: u64,
+    body: &LeafBody<'_>,
+    extensions: &[u8],
+) -> Result<Vec<u8>, Reason> {
+    let too_long = Reason::Unexpected {
+        expected: "a certificate of legal size",
+    };
+    let mut leaf = vec![0, 0];
+    leaf.extend(timestamp_ms.to_be_bytes());
+    let certificate = match body {
+        LeafBody::X509(certificate) => {
+            leaf.extend([0, 0]);
+            certificate
+        }
+        LeafBody::Precert { issuer_key_hash, tbs } => {
+            leaf.extend([0, 1]);
+            leaf.extend(*issuer_key_hash);
+            tbs
+        }
+    };
+    let length = u32::try_from(certificate.len()).unwrap_or(u32::MAX);
+    let [0, length @ ..] = length.to_be_bytes() else {
+        return Err(too_long);
+    };
+    leaf.extend(length);
+    leaf.extend(*certificate);
+    leaf.extend(
+        u16::try_from(extensions.len())
+            .map_err(|_| too_long)?
+            .to_be_bytes(),
+    );
+    leaf.extend(extensions);
+    Ok(leaf)
+}
+
+/// The index that a static log writes into `CtExtensions`; `Err` where they are damaged.
+pub(crate) fn leaf_index(extensions: &[u8]) -> Result<Option<u64>, ()> {
+    let mut bytes = Bytes(extensions);
+    let mut index = None;
+    while !bytes.0.is_empty() {
+        let [kind] = *bytes.take("extension type").map_err(|_| ())?;
+        let value = bytes.opaque16("extension").map_err(|_| ())?;
+        if kind == 0 {
+            let (&[a, b, c, d, e], None) = (value, index) else {
+                return Err(());
+            };
+            index = Some(u64::from_be_bytes([0, 0, 0, a, b, c, d, e]));
+        }
+    }
+    Ok(index)
+}
+
 /// The wire forms of TLS.
-struct Bytes<'a>(&'a [u8]);
+pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Bytes<'a> {
-    fn take<const N: usize>(&mut self, field: &'static str) -> Result<&'a [u8; N], Reason> {
+    pub(crate) fn take<const N: usize>(&mut self, field: &'static str) -> Result<&'a [u8; N], Reason> {
         let (taken, rest) = self.0.split_first_chunk().ok_or(Reason::CutOff { field })?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn opaque16(&mut self, field: &'static str) -> Result<&'a [u8], Reason> {
+    pub(crate) fn opaque16(&mut self, field: &'static str) -> Result<&'a [u8], Reason> {
         let length = u16::from_be_bytes(*self.take(field)?);
         self.split(usize::from(length), field)
     }

@@ -76,8 +76,8 @@ fn finished(hash: HighwayHasher) -> [u8; 16] {
 
 /// What a Precertificate Signing Certificate lends to the precertificates it signs.
 pub(crate) struct Signer<'a> {
-    issuer: &'a [u8],
-    authority_key: Option<&'a [u8]>,
+    pub(super) issuer: &'a [u8],
+    pub(super) authority_key: Option<&'a [u8]>,
 }
 
 impl<'a> Signer<'a> {

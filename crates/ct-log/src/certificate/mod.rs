@@ -12,6 +12,7 @@
 mod distinguished_name;
 mod extensions;
 mod issuance;
+mod logged;
 mod names;
 mod reading;
 mod salvage;
@@ -19,13 +20,14 @@ mod serial;
 mod subject;
 mod tbs;
 mod text;
-mod time;
+pub(crate) mod time;
 
 use sha2::{Digest as _, Sha256};
 
 pub use self::distinguished_name::{display as display_name, organisation};
 pub use self::issuance::IdentityKey;
 use self::issuance::Signer;
+pub use self::logged::{embedded_scts, logged_tbs, public_key_hash};
 pub use self::names::{Name, TEXT_BYTES_MAX};
 pub use self::reading::Reading;
 pub use self::serial::{canonical as canonical_serial, parse as parse_serial, signed_hex};

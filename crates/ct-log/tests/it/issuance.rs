@@ -172,3 +172,30 @@ fn in_list_header(der: &[u8], at: usize) -> bool {
     };
     (at.saturating_sub(6)..=at).any(around)
 }
+
+#[test]
+fn the_logged_form_of_a_certificate_is_the_same_issuance() {
+    let structural = tamis_ct_log::Deviations::of(&[
+        Deviation::Unparsed,
+        Deviation::IndefiniteLength,
+        Deviation::OverrunLength,
+        Deviation::OddTag,
+        Deviation::ExtensionUnreadable,
+    ]);
+    let mut same = 0;
+    for (path, der) in all_certificates() {
+        let Some(tbs) = certificate::logged_tbs(&der, None) else {
+            continue;
+        };
+        let (mut whole, mut logged) = (Reading::new(), Reading::new());
+        certificate::read(&der, None, &ReadOptions::default(), &mut whole).unwrap();
+        certificate::read_precert_entry(&tbs, None, &ReadOptions::default(), &mut logged).unwrap();
+        if whole.deviations.intersects(structural) {
+            continue;
+        }
+        assert_eq!(logged.issuance, whole.issuance, "{path}");
+        assert_eq!(identifiers(&logged), identifiers(&whole), "{path}");
+        same += 1;
+    }
+    assert!(same > 500, "{same}");
+}

@@ -7,7 +7,9 @@ mod expected;
 mod hostile;
 mod inputs;
 mod issuance;
+mod lists;
 mod logs;
+mod verify;
 
 use std::path::PathBuf;
 
@@ -152,6 +154,8 @@ fn read_any(bytes: &[u8]) {
     );
     let _ = tamis_ct_log::leaf::Leaf::parse(bytes).map(|leaf| (leaf.hash(), leaf.leaf_index()));
     let _ = tamis_ct_log::leaf::TileLeaf::parse(bytes);
+    let _ = tamis_ct_log::certificate::logged_tbs(bytes, Some(bytes));
+    let _ = tamis_ct_log::certificate::embedded_scts(bytes).map(tamis_ct_log::sct::Sct::list);
     let Ok(input) = Input::open(bytes) else { return };
     let mut scratch = Scratch::new();
     for raw in input.entries().flatten() {
