@@ -1,8 +1,8 @@
 //! Compaction: merges segments into fewer, folding equal rows and records for good.
 //!
-//! Reading order: [`policy`] (what is merged next), then how: [`flushes`] (the first merge, which takes
-//! flushes apart), [`names`], [`records`], [`lookups`] (what becomes of each kind), [`cycle`] (when, in
-//! the background), [`pace`] (how fast).
+//! Reading order: [`policy`] (what is merged next), then how: `flushes` (the first merge, which takes
+//! flushes apart), `names`, `records`, `lookups` (what becomes of each kind), `cycle` (when, in
+//! the background), `pace` (how fast).
 //!
 //! # Concurrency
 //! One compaction runs at a time in a folder. It holds no lock while it merges; readers keep the
