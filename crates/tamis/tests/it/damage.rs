@@ -50,6 +50,8 @@ fn kinds(data: &Path) -> BTreeMap<&'static str, PathBuf> {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_str().unwrap();
             let kind = match name {
+                // Filters are hints that count only as recorded: nothing can be lost with them.
+                "filters" => continue,
                 _ if path.is_dir() => {
                     folders.push(path);
                     continue;
