@@ -19,6 +19,10 @@ use tamis_ct_index::{Index, Options, Outcome};
 use self::feed::Feed;
 use self::machine::{Memory, thread_cpu};
 
+/// As in the program: freed memory goes back.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 const NAMES: u64 = 2_000_000;
 /// `cargo test --benches` passes no `--bench`: so many names show that it runs.
 const NAMES_TO_SHOW_THAT_IT_RUNS: u64 = 20_000;

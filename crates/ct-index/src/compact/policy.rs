@@ -138,24 +138,30 @@ impl Policy {
         }
         tiers.values().find_map(|files| {
             let most = self.most(files.len())?;
-            let mut records = 0;
-            let fits = |file: &&&SegmentEntry| {
-                records += file.records;
-                records <= self.file_records
-            };
-            let inputs: Vec<SegmentEntry> = files
-                .iter()
-                .take(most)
-                .take_while(fits)
-                .copied()
-                .cloned()
-                .collect();
-            let tier = inputs.iter().map(|file| file.tier).max().unwrap_or(0) + 1;
-            (inputs.len() >= 2).then_some(Job {
-                holds: Holds::Records,
-                inputs,
-                tier,
-            })
+            // One that is too large for its neighbour must not keep those behind it apart.
+            (0..files.len()).find_map(|start| self.neighbours(files.get(start..)?, most))
+        })
+    }
+
+    /// The first files, as far as they make one.
+    fn neighbours(&self, files: &[&SegmentEntry], most: usize) -> Option<Job> {
+        let mut records = 0;
+        let fits = |file: &&&SegmentEntry| {
+            records += file.records;
+            records <= self.file_records
+        };
+        let inputs: Vec<SegmentEntry> = files
+            .iter()
+            .take(most)
+            .take_while(fits)
+            .copied()
+            .cloned()
+            .collect();
+        let tier = inputs.iter().map(|file| file.tier).max().unwrap_or(0) + 1;
+        (inputs.len() >= 2).then_some(Job {
+            holds: Holds::Records,
+            inputs,
+            tier,
         })
     }
 
@@ -297,6 +303,9 @@ mod tests {
     fn full_files_of_records_are_left_alone() {
         let file = |id, records| entry(id, Holds::Records, 1, records);
         let mut files: Vec<SegmentEntry> = (0..6).map(|id| file(id, 3_000_000)).collect();
+        files.iter_mut().for_each(|file| file.run += 10);
+        check(&files, Policy::default(), Some((Holds::Records, &[0, 1], 2)));
+        files.insert(0, file(9, 7_900_000));
         check(&files, Policy::default(), Some((Holds::Records, &[0, 1], 2)));
         files.iter_mut().for_each(|file| file.records = 8_000_000);
         check(&files, Policy::everything(), None);
