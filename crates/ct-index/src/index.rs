@@ -447,12 +447,7 @@ impl Index {
     }
 
     fn check(&self) -> Result<()> {
-        match self.shared.failure.get() {
-            Some(reason) => Err(Error::Refusing {
-                reason: reason.clone(),
-            }),
-            None => Ok(()),
-        }
+        self.shared.check()
     }
 
     fn lock(&self) -> MutexGuard<'_, Writer> {

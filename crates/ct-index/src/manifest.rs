@@ -56,7 +56,7 @@ pub(crate) struct HashPart {
 
 impl HashPart {
     pub(crate) fn holds(self, hash: u64) -> bool {
-        hash.checked_shr(64 - self.bits).unwrap_or(0) == self.prefix
+        hash.checked_shr(u64::BITS.saturating_sub(self.bits)).unwrap_or(0) == self.prefix
     }
 
     /// The smallest part that encloses both.
@@ -74,7 +74,8 @@ impl HashPart {
     /// True when every hash of `other` belongs to this part.
     pub(crate) fn encloses(self, other: Self) -> bool {
         let shift = other.bits.saturating_sub(self.bits);
-        self.bits == 0 || (self.bits <= other.bits && other.prefix >> shift == self.prefix)
+        let prefix = other.prefix.checked_shr(shift).unwrap_or(0);
+        self.bits == 0 || (self.bits <= other.bits && prefix == self.prefix)
     }
 }
 

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use arc_swap::ArcSwap;
 
-use crate::Error;
 use crate::dictionary::Issuers;
 use crate::manifest::LogEntry;
 use crate::memtable::Memtable;
 use crate::segment::Segment;
 use crate::totals::Totals;
+use crate::{Error, Result};
 
 /// Segments whose own filters are asked for an issuance before the filters of the folder are.
 const QUICK_SEGMENTS_MAX: usize = 8;
@@ -85,6 +85,15 @@ impl Shared {
 
     pub(crate) fn load(&self) -> Arc<View> {
         self.view.load_full()
+    }
+
+    /// Refuses once a write failed.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.failure.get().map_or(Ok(()), |reason| {
+            Err(Error::Refusing {
+                reason: reason.clone(),
+            })
+        })
     }
 
     /// Changes a copy of the view and publishes it.

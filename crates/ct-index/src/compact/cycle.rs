@@ -83,7 +83,7 @@ pub(crate) fn spawn(parts: Arc<Parts>, cycle: Cycle) -> std::io::Result<JoinHand
             match parts.compact(&cycle.policy, cycle.bytes_per_second, |_| {}) {
                 Ok(done) if done.merges > 0 => tracing::debug!(?done, "merged"),
                 Ok(_) => {}
-                Err(Error::Stopped) => return,
+                Err(Error::Stopped | Error::Refusing { .. }) => return,
                 // The inputs are whole and stay; the next cycle tries again without damaged ones.
                 Err(error) => tracing::warn!(%error, "a merge failed; nothing is lost"),
             }

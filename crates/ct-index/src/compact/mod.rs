@@ -69,6 +69,7 @@ pub(crate) struct Compactor<'i> {
 impl Compactor<'_> {
     /// Merges once, if the policy finds something worth it. Segments with damage are left alone.
     pub(crate) fn step(&self, policy: &Policy, done: &mut Compacted) -> Result<bool> {
+        self.shared.check()?;
         let damaged: Vec<u64> = {
             let view = self.shared.load();
             let segments = view.segments.iter().filter(|segment| segment.is_damaged());
@@ -157,7 +158,11 @@ impl Compactor<'_> {
         next.segments.retain(|known| !is_old(known.id));
         next.segments.extend(new);
         next.cuts = cuts;
-        next.publish(self.dir)?;
+        next.publish(self.dir).inspect_err(|error| {
+            // One copy may name the outputs already: neither they nor the inputs may go, and another
+            // manifest of the same generation must not be written.
+            let _ = self.shared.failure.set(error.to_string());
+        })?;
         *manifest = next;
         drop(manifest);
         self.shared.update(|view| {
