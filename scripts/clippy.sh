@@ -5,3 +5,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo clippy --workspace --locked -- -D warnings
 cargo clippy --workspace --all-targets --locked -- -D warnings -A clippy::unwrap_used -A clippy::panic
+cargo clippy -p tamis-ct-index -p tamis-durable --features tamis-ct-index/readers --all-targets --locked -- \
+  -D warnings -A clippy::unwrap_used -A clippy::panic

@@ -57,6 +57,9 @@ pub struct Options {
     pub filters: FilterMode,
     /// Merging in the background; `None` for never. Default every 30 s.
     pub compaction: Option<Cycle>,
+    /// How blocks are read.
+    #[cfg(feature = "readers")]
+    pub reader: crate::readers::Reader,
 }
 
 /// The shipped public suffix list, or a newer one.
@@ -91,6 +94,8 @@ impl Default for Options {
             identity_key: None,
             filters: FilterMode::On(FilterOptions::default()),
             compaction: Some(Cycle::default()),
+            #[cfg(feature = "readers")]
+            reader: crate::readers::Reader::default(),
         }
     }
 }
@@ -140,7 +145,7 @@ impl Index {
         std::fs::create_dir_all(recover::wal_dir(dir)).map_err(Error::io("create", dir))?;
         let mut lock = FolderLock::acquire(dir)?;
         lock.remove_stale_temps()?;
-        let cache = BlockCache::new(options.cache_bytes);
+        let cache = BlockCache::of(&options);
         let mut loaded = recover::load(dir, &cache)?;
         if loaded.is_none() {
             folder::refuse_orphans(dir)?;

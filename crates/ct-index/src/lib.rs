@@ -46,6 +46,8 @@ mod manifest;
 mod memtable;
 mod merge;
 pub mod query;
+#[cfg(feature = "readers")]
+pub mod readers;
 pub mod record;
 mod recover;
 mod row;

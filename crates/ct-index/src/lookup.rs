@@ -4,10 +4,12 @@
 //! A look-up is a hint: the record has the last word. Where damage keeps a look-up or an index from
 //! answering, every record is looked at; "not found" is never said of what damage may hide.
 
+use std::sync::Arc;
+
 use crate::memtable::Run;
 use crate::record::{CertRecord, Fingerprint};
-use crate::segment::Segment;
 use crate::segment::block::BlockKind;
+use crate::segment::{Segment, ahead};
 use crate::view::View;
 use crate::{Error, Result};
 
@@ -69,18 +71,17 @@ pub(crate) fn fold(mut records: Vec<CertRecord>) -> Vec<CertRecord> {
 }
 
 impl View {
-    fn runs(&self) -> impl Iterator<Item = &std::sync::Arc<Run>> {
+    fn runs(&self) -> impl Iterator<Item = &Arc<Run>> {
         self.memtables.iter().flat_map(|memtable| &memtable.runs)
     }
 
     /// Records of segments that a look-up leads to and `wanted` accepts.
     fn led_to(&self, kind: BlockKind, hash: u64, wanted: &dyn Fn(&CertRecord) -> bool) -> Result<Found> {
         let mut seqs = Vec::new();
-        for segment in self
-            .segments
-            .iter()
-            .filter(|segment| segment.may_lead(kind, hash))
-        {
+        let leading = self.segments.iter();
+        let leading: Vec<&Arc<Segment>> = leading.filter(|segment| segment.may_lead(kind, hash)).collect();
+        ahead::look_ups(&leading, kind, hash);
+        for segment in leading {
             match segment.look_up(kind, hash) {
                 Ok(found) => seqs.extend(found),
                 Err(Error::Corrupt { .. }) => return self.searched(wanted),

@@ -28,7 +28,7 @@ impl Snapshot {
 
     /// Loads a folder without owning it: the last manifest and what the write-ahead log holds beyond it.
     pub fn open(dir: &Path, options: &Options) -> Result<Self> {
-        let cache = BlockCache::new(options.cache_bytes);
+        let cache = BlockCache::of(options);
         for _ in 1..LOAD_ATTEMPTS {
             match recover::load(dir, &cache) {
                 // Files that the owner removed meanwhile: its next manifest says what took their place.

@@ -24,6 +24,8 @@
     )
 )]
 
+#[cfg(feature = "batched-reads")]
+mod batched_reads;
 mod bytes;
 mod disk;
 mod error;
@@ -37,11 +39,13 @@ mod publish;
 pub mod sealed;
 mod shared_map;
 
+#[cfg(feature = "batched-reads")]
+pub use batched_reads::{BatchedReads, Wanted};
 pub use disk::Disk;
 pub use error::{Blame, Error, Result};
 pub use lock::FolderLock;
 pub use map::{Advice, Map};
 pub use new_file::NewFile;
-pub use page_cache::{drop_cached, read_ahead};
+pub use page_cache::{drop_cached, read_ahead, will_need};
 pub use publish::{publish, sync_dir};
 pub use shared_map::{ReadWord, SharedMap, SharedView};

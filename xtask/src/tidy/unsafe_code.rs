@@ -9,6 +9,10 @@ use std::collections::BTreeSet;
 const UNSAFE_FILES: &[(&str, &str)] = &[
     ("crates/bloom/src/prefetch.rs", "the prefetch instruction"),
     (
+        "crates/durable/src/batched_reads.rs",
+        "buffers that the kernel fills, behind a feature",
+    ),
+    (
         "crates/durable/src/map.rs",
         "memory maps of files that we published",
     ),

@@ -7,7 +7,8 @@ use crate::merge::Merge;
 use crate::query::cursor::Place;
 use crate::query::{Deadline, Paging};
 use crate::row::{RowAttrs, RowCursor};
-use crate::segment::SegmentCursor;
+use crate::segment::names::index_key;
+use crate::segment::{Segment, SegmentCursor, ahead};
 use crate::view::View;
 use crate::{Error, Result};
 
@@ -135,7 +136,14 @@ impl Scan {
 fn cursors(view: &View, range: &KeyRange, after: Option<&Place>) -> Result<Vec<Box<dyn RowCursor>>> {
     let after = after.map(|place| (place.key.as_slice(), place.issuance));
     let mut cursors: Vec<Box<dyn RowCursor>> = Vec::new();
-    for segment in view.segments.iter().filter(|segment| segment.may_hold(range)) {
+    let segments = view.segments.iter().filter(|segment| segment.may_hold(range));
+    let segments: Vec<&Arc<Segment>> = segments.collect();
+    let start = match after {
+        Some((key, issuance)) if key >= range.start.as_slice() => &index_key(key, issuance),
+        _ => &range.start,
+    };
+    ahead::names(&segments, start);
+    for segment in segments {
         cursors.push(Box::new(SegmentCursor::open(Arc::clone(segment), range, after)?));
     }
     for run in view.memtables.iter().flat_map(|memtable| &memtable.runs) {

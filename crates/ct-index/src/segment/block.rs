@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::coding::{Decoded, Malformed, Reader};
+#[cfg(feature = "readers")]
+use crate::readers::{self, Reader as BlockReader, Source};
 use crate::{Error, Result};
 
 /// Bytes before each payload.
@@ -123,12 +125,15 @@ pub(crate) fn unframe_any(offset: u64, framed: &[u8]) -> Decoded<(BlockKind, &[u
     Ok((kind, payload))
 }
 
-/// A file of blocks, read with `pread`: resident memory stays what the cache is allowed.
+/// A file of blocks, read with `pread`: resident memory stays what the cache is allowed. Why neither maps
+/// nor direct reads nor io_uring: `docs/decisions/006-pread-and-a-block-cache.md`.
 #[derive(Debug)]
 pub(crate) struct BlockFile {
     file: File,
     path: PathBuf,
     length: u64,
+    #[cfg(feature = "readers")]
+    source: Source,
 }
 
 impl BlockFile {
@@ -142,7 +147,31 @@ impl BlockFile {
             file,
             path: path.to_owned(),
             length,
+            #[cfg(feature = "readers")]
+            source: Source::open(path, BlockReader::default())?,
         })
+    }
+
+    /// Reads blocks otherwise from now on.
+    #[cfg(feature = "readers")]
+    pub(crate) fn read_by(mut self, reader: BlockReader) -> Result<Self> {
+        self.source = Source::open(&self.path, reader)?;
+        Ok(self)
+    }
+
+    #[cfg(feature = "readers")]
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// True when a block can lie there.
+    pub(crate) fn is_within(&self, at: BlockAt) -> bool {
+        self.check_within(at.offset, at.bytes as usize).is_ok()
+    }
+
+    /// Starts reading a block into the page cache, without waiting for it.
+    pub(crate) fn will_need(&self, at: BlockAt) {
+        tamis_durable::will_need(&self.file, at.offset, at.bytes);
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -165,6 +194,15 @@ impl BlockFile {
 
     /// Raw bytes; a short file is damage, not an I/O error.
     pub(crate) fn raw(&self, offset: u64, bytes: usize) -> Result<Vec<u8>> {
+        self.check_within(offset, bytes)?;
+        let mut buffer = vec![0; bytes];
+        self.file
+            .read_exact_at(&mut buffer, offset)
+            .map_err(Error::io("read", &self.path))?;
+        Ok(buffer)
+    }
+
+    fn check_within(&self, offset: u64, bytes: usize) -> Result<()> {
         if bytes > BLOCK_BYTES_MAX + BLOCK_HEADER_BYTES || offset.saturating_add(bytes as u64) > self.length {
             return Err(Error::corrupt(
                 &self.path,
@@ -172,11 +210,21 @@ impl BlockFile {
                 format!("{bytes} bytes run past the end of the file"),
             ));
         }
-        let mut buffer = vec![0; bytes];
-        self.file
-            .read_exact_at(&mut buffer, offset)
-            .map_err(Error::io("read", &self.path))?;
-        Ok(buffer)
+        Ok(())
+    }
+
+    /// Lends raw bytes: the one place that knows how they are read.
+    #[cfg(not(feature = "readers"))]
+    fn lend<T>(&self, at: BlockAt, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        Ok(read(&self.raw(at.offset, at.bytes as usize)?))
+    }
+
+    #[cfg(feature = "readers")]
+    fn lend<T>(&self, at: BlockAt, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        let bytes = at.bytes as usize;
+        self.check_within(at.offset, bytes)?;
+        let lent = self.source.lend(at.offset, bytes, read);
+        lent.map_err(Error::io("read", &self.path))
     }
 
     /// Reads, checks and decodes one block.
@@ -186,8 +234,20 @@ impl BlockFile {
         at: BlockAt,
         decode: impl FnOnce(&[u8]) -> Decoded<T>,
     ) -> Result<T> {
-        let framed = self.raw(at.offset, at.bytes as usize)?;
-        unframe(kind, at.offset, &framed)
+        #[cfg(feature = "readers")]
+        readers::note(&self.path, kind, at, false);
+        self.lend(at, |framed| self.decode(kind, at, framed, decode))?
+    }
+
+    /// Checks and decodes one block that was read.
+    pub(crate) fn decode<T>(
+        &self,
+        kind: BlockKind,
+        at: BlockAt,
+        framed: &[u8],
+        decode: impl FnOnce(&[u8]) -> Decoded<T>,
+    ) -> Result<T> {
+        unframe(kind, at.offset, framed)
             .and_then(decode)
             .map_err(|malformed| {
                 Error::corrupt(

@@ -13,7 +13,7 @@ use crate::segment::names::NamesBlock;
 use crate::segment::organizations::OrganizationsBlock;
 use crate::segment::positions::{self, Bound};
 use crate::segment::records::RecordsBlock;
-use crate::{Error, Result};
+use crate::{Error, Options, Result};
 
 /// Appends framed blocks to a new file.
 pub(crate) struct Output {
@@ -99,6 +99,8 @@ impl quick_cache::Weighter<(u64, u64), Cached> for ByBytes {
 /// Decoded blocks of all segments, bounded in bytes.
 pub(crate) struct BlockCache {
     cache: quick_cache::sync::Cache<(u64, u64), Cached, ByBytes>,
+    #[cfg(feature = "readers")]
+    reader: crate::readers::Reader,
 }
 
 impl std::fmt::Debug for BlockCache {
@@ -111,11 +113,26 @@ impl std::fmt::Debug for BlockCache {
 
 impl BlockCache {
     pub(crate) fn new(bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self::bounded(bytes_max))
+    }
+
+    /// The cache that an index is opened with.
+    pub(crate) fn of(options: &Options) -> Arc<Self> {
+        Arc::new(Self {
+            #[cfg(feature = "readers")]
+            reader: options.reader,
+            ..Self::bounded(options.cache_bytes)
+        })
+    }
+
+    fn bounded(bytes_max: usize) -> Self {
         // An estimate of entries only sizes the tables.
         let entries = (bytes_max / (16 << 10)).max(64);
-        Arc::new(Self {
+        Self {
             cache: quick_cache::sync::Cache::with_weighter(entries, bytes_max as u64, ByBytes),
-        })
+            #[cfg(feature = "readers")]
+            reader: crate::readers::Reader::default(),
+        }
     }
 }
 
@@ -133,11 +150,47 @@ static NEXT_CACHE_KEY: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU
 impl Blocks {
     pub(crate) fn open(path: &Path, cache: Arc<BlockCache>) -> Result<Self> {
         let cache_key = NEXT_CACHE_KEY.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let file = BlockFile::open(path)?;
+        #[cfg(feature = "readers")]
+        let file = file.read_by(cache.reader)?;
         Ok(Self {
-            file: BlockFile::open(path)?,
+            file,
             cache_key,
             cache,
         })
+    }
+
+    /// True when the block would not be read again.
+    pub(crate) fn holds(&self, at: BlockAt) -> bool {
+        self.cache.cache.contains_key(&(self.cache_key, at.offset))
+    }
+
+    #[cfg(feature = "readers")]
+    pub(crate) fn reader(&self) -> crate::readers::Reader {
+        self.cache.reader
+    }
+
+    /// Takes a block that was read in a batch, if it is whole.
+    #[cfg(feature = "readers")]
+    pub(crate) fn put(&self, kind: BlockKind, at: BlockAt, framed: &[u8]) {
+        crate::readers::note(self.file.path(), kind, at, true);
+        let cached = match kind {
+            BlockKind::IndexChunk => {
+                let chunk = self.file.decode(kind, at, framed, Chunk::decode);
+                chunk.map(|chunk| Cached::Chunk(Arc::new(chunk)))
+            }
+            BlockKind::Names => {
+                let block = self.file.decode(kind, at, framed, NamesBlock::decode);
+                block.map(|block| Cached::Names(Arc::new(block)))
+            }
+            _ => {
+                let block = self.file.decode(kind, at, framed, HashesBlock::decode);
+                block.map(|block| Cached::Hashes(Arc::new(block)))
+            }
+        };
+        if let Ok(cached) = cached {
+            self.cache.cache.insert((self.cache_key, at.offset), cached);
+        }
     }
 
     fn cached<T>(

@@ -103,7 +103,7 @@ impl HashesBlock {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.hashes.len() * 16
+        (self.hashes.capacity() + self.seqs.capacity()) * size_of::<u64>()
     }
 
     /// An entry, its hash with the bits that are kept.

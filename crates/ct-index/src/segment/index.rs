@@ -46,7 +46,9 @@ impl Chunk {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.keys.len() + self.at.len() * 20
+        self.keys.capacity()
+            + self.ends.capacity() * size_of::<u32>()
+            + self.at.capacity() * size_of::<BlockAt>()
     }
 
     pub(crate) fn push(&mut self, key: &[u8], at: BlockAt) {
@@ -219,6 +221,14 @@ impl BlockIndex {
             return Ok(entry as u64);
         }
         Ok((entry * FANOUT + self.chunk(blocks, entry)?.floor(key)) as u64)
+    }
+
+    /// The chunk that [`Self::floor`] reads for a key, if it reads one.
+    pub(crate) fn chunk_for(&self, key: &[u8]) -> Option<BlockAt> {
+        if self.flat {
+            return None;
+        }
+        self.top.at(self.top.floor(key))
     }
 
     /// Where the n-th block lies.

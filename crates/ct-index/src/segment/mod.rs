@@ -9,6 +9,7 @@
 //! A segment never changes. A damaged block costs its own rows and nothing else: readers report it
 //! and go on; a file without its footer is read by scanning it.
 
+pub(crate) mod ahead;
 pub(crate) mod block;
 pub(crate) mod check;
 pub(crate) mod columns;

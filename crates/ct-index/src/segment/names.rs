@@ -234,10 +234,10 @@ impl NamesBlock {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.keys.len()
-            + self.key_ends.len() * 4
-            + self.rows.len() * 6
-            + self.issuances.len() * size_of::<RowAttrs>()
+        self.keys.capacity()
+            + self.key_ends.capacity() * size_of::<u32>()
+            + self.rows.capacity() * size_of::<BlockRow>()
+            + self.issuances.capacity() * size_of::<RowAttrs>()
     }
 
     pub(crate) fn key(&self, row: usize) -> &[u8] {

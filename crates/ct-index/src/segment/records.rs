@@ -209,15 +209,22 @@ pub(crate) struct RecordsBlock {
 }
 
 impl RecordsBlock {
+    /// Memory as it is allocated: lists of a few elements have room for more, and a record is a dozen
+    /// small allocations, each rounded up.
     pub(crate) fn memory_bytes(&self) -> usize {
+        let rounded = |bytes: usize| bytes.next_multiple_of(16);
         let size = |record: &CertRecord| {
-            let names: usize = record.names.iter().map(|(key, _)| key.len() + 32).sum();
-            let texts: usize = record.common_names.iter().map(|name| name.len() + 24).sum();
-            let positions = record.positions.len() * size_of::<crate::record::Position>();
-            let prints = record.fingerprints.len() * 33;
-            size_of::<CertRecord>() + record.serial.len() + prints + positions + names + texts
+            let names = record.names.iter().map(|(key, _)| rounded(key.capacity()));
+            let texts = record.common_names.iter().map(|name| rounded(name.capacity()));
+            let lists = record.names.capacity() * size_of::<(Vec<u8>, NameBits)>()
+                + record.common_names.capacity() * size_of::<String>()
+                + record.positions.capacity() * size_of::<crate::record::Position>()
+                + record.fingerprints.capacity() * size_of::<Fingerprint>();
+            let single = rounded(record.serial.capacity()) + rounded(record.organization.capacity());
+            lists + single + names.chain(texts).sum::<usize>()
         };
-        self.records.iter().map(size).sum()
+        let records: usize = self.records.iter().map(size).sum();
+        records + self.records.capacity() * size_of::<CertRecord>()
     }
 
     /// The record with this seq.

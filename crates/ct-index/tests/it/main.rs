@@ -11,4 +11,6 @@ mod damage;
 mod golden;
 mod model;
 mod queries;
+#[cfg(feature = "readers")]
+mod readers;
 mod world;
