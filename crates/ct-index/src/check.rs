@@ -67,10 +67,9 @@ fn check_once(dir: &Path, mut progress: impl FnMut(&Path, u64)) -> Result<CheckR
     for entry in &manifest.segments {
         let path = entry.path(dir);
         note_file(&path, &mut report, &mut progress);
-        match Segment::open(&path, entry.id, &cache) {
+        match Segment::open_entry(dir, entry, &cache) {
             Ok(mut opened) => {
                 let at_opening = std::mem::take(&mut opened.faults);
-                opened.hashes = entry.hashes;
                 let found = segment::check::check(&opened, manifest.issuers);
                 add(&mut led, found.led);
                 add(&mut expected, found.expected);

@@ -77,7 +77,11 @@ impl Flusher {
             .filter(|segment| segment.meta.is_none())
         {
             let reopened = crate::segment::check::rebuild_meta(segment)
-                .and_then(|()| Segment::open(segment.path(), segment.id, &self.cache));
+                .and_then(|()| Segment::open(segment.path(), segment.id, &self.cache))
+                .map(|mut reopened| {
+                    (reopened.hashes, reopened.standing) = (segment.hashes, segment.standing);
+                    reopened
+                });
             match reopened {
                 Ok(reopened) => self.shared.update(|view| {
                     let reopened = Arc::new(reopened);
@@ -191,7 +195,7 @@ impl Flusher {
         entry.rows = write_rows(&run, &mut writer)?;
         entry.records = write_records(&runs, &mut writer)?;
         entry.bytes = writer.finish()?;
-        let segment = Segment::open(&path, id, &self.cache)?;
+        let segment = Segment::open_entry(&self.dir, &entry, &self.cache)?;
         tracing::debug!(
             segment = id,
             rows = entry.rows,

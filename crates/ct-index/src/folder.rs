@@ -67,7 +67,8 @@ pub(crate) fn cut_torn_tails(dir: &Path, wals: &[ReplayedWal]) -> Result<()> {
     Ok(())
 }
 
-fn is_month(name: &OsStr) -> bool {
+/// True for the name of a month's folder.
+pub(crate) fn is_month(name: &OsStr) -> bool {
     let digits = |text: &str, count| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     let parts = name.to_str().and_then(|name| name.split_once('-'));
     parts.is_some_and(|(year, month)| digits(year, 4) && digits(month, 2))

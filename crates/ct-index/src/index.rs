@@ -21,9 +21,11 @@ use tamis_hostname::PublicSuffixes;
 use crate::batch::Batch;
 use crate::compact::cycle::{self, Cycle, Parts};
 use crate::compact::pace::Pace;
+use crate::compact::prune::{Progress, Prune, Pruned};
 use crate::compact::{Compacted, Policy};
 use crate::flush::{FlushJob, Flusher};
 use crate::folder;
+use crate::known::KnownIssuances;
 use crate::manifest::{self, LogEntry, Manifest};
 use crate::memtable::Memtable;
 use crate::recover::{self, Loaded, WAL_FORMAT, wal_path};
@@ -399,17 +401,19 @@ impl Index {
 
     /// Commits, turns everything into segments and waits for it.
     pub fn flush(&self) -> Result<()> {
-        let waiting = {
-            let mut writer = self.lock();
-            self.check()?;
-            self.commit_locked(&mut writer)?;
-            let (done, waiting) = sync_channel(1);
-            self.freeze(&mut writer, Some(done))?;
-            waiting
-        };
+        let waiting = self.freeze_all(&mut self.lock())?;
         // The flusher drops the sender when it stops, done or failed.
         let _ = waiting.recv();
         self.check()
+    }
+
+    /// Commits and hands everything to the flusher, which drops the other end when it is done.
+    fn freeze_all(&self, writer: &mut Writer) -> Result<Receiver<()>> {
+        self.check()?;
+        self.commit_locked(writer)?;
+        let (done, waiting) = sync_channel(1);
+        self.freeze(writer, Some(done))?;
+        Ok(waiting)
     }
 
     /// Merges segments until the policy finds nothing more to merge. Reading and appending go on.
@@ -427,6 +431,30 @@ impl Index {
     pub fn filters(&self, questions: u64) -> (WindowsStats, Vec<(String, f64)>) {
         let windows = &self.compacting.windows;
         (windows.stats(), windows.measure_rates(questions))
+    }
+
+    /// Removes what `prune` names, for good and at once: after a crash all of it is there, or none.
+    /// Reading goes on, also of snapshots taken before; appending waits until it is done. `progress` is
+    /// told how far it is.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where damage keeps records, rows or look-ups from being read: nothing was
+    /// removed.
+    pub fn prune(&self, prune: &Prune, mut progress: impl FnMut(Progress)) -> Result<Pruned> {
+        self.compacting.alone(0, |compactor| {
+            // Held to the end: a copy appended meanwhile would refer to a record that goes.
+            let mut writer = self.lock();
+            let _ = self.freeze_all(&mut writer)?.recv();
+            self.check()?;
+            let pruned = compactor.prune(prune, &mut progress)?;
+            if !prune.dry_run {
+                // What was removed is new when it comes again; what stays is looked up.
+                writer.known = KnownIssuances::default();
+                let wal = writer.active.wal;
+                writer.known.rotate(wal, wal);
+            }
+            Ok(pruned)
+        })
     }
 
     /// Commits, flushes what is worth a segment, and ends the background thread.

@@ -26,6 +26,7 @@
     )
 )]
 
+pub mod backup;
 pub mod batch;
 mod check;
 mod coding;
@@ -59,6 +60,7 @@ mod view;
 mod windows;
 mod writer;
 
+pub use backup::backup;
 pub use batch::Batch;
 pub use check::{CheckReport, check};
 pub use error::{Blame, Error, Result};

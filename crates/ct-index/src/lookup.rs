@@ -128,6 +128,13 @@ impl View {
             .find(|record| !record.slim && record.serial == serial))
     }
 
+    /// What the segments hold of an issuance, not folded, and damage that may hide more.
+    pub(crate) fn stored_parts(&self, issuance: u64) -> Result<(Vec<CertRecord>, Option<Error>)> {
+        let wanted = |record: &CertRecord| record.issuance == issuance;
+        let found = self.led_to(BlockKind::Issuances, issuance, &wanted)?;
+        Ok((found.records, found.hidden))
+    }
+
     /// Records of one issuance; more than one only if hashes collide.
     pub(crate) fn of_issuance(&self, issuance: u64) -> Result<Vec<CertRecord>> {
         let wanted = |record: &CertRecord| record.issuance == issuance;

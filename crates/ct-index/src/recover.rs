@@ -63,11 +63,10 @@ pub(crate) fn load(dir: &Path, cache: &Arc<BlockCache>) -> Result<Option<Loaded>
     // A search by issuer misses the rows of a lost one.
     let mut rows_lost = faults.len() > told;
     for entry in &manifest.segments {
-        match Segment::open(&entry.path(dir), entry.id, cache) {
+        match Segment::open_entry(dir, entry, cache) {
             Ok(mut segment) => {
                 faults.append(&mut segment.faults);
                 rows_lost |= segment.salvaged;
-                segment.hashes = entry.hashes;
                 segments.push(Arc::new(segment));
             }
             Err(error @ Error::Durable(tamis_durable::Error::FutureVersion { .. })) => return Err(error),

@@ -1,9 +1,12 @@
 //! Counts and sizes of an index, by region.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 
-use crate::manifest::LogEntry;
+use crate::manifest::{Holds, LogEntry};
 use crate::segment::block::BlockKind;
+use crate::segment::{Segment, Standing};
 use crate::totals::Totals;
 use crate::view::View;
 
@@ -26,6 +29,8 @@ pub struct Stats {
     pub segment_bytes: u64,
     /// Bytes by region of the segment files.
     pub regions: Vec<Region>,
+    /// Segments by tier and kind.
+    pub tiers: Vec<Tier>,
     /// Next sequence number: observations accepted so far.
     pub next_seq: u64,
     /// Logs that entries came from.
@@ -43,6 +48,68 @@ pub struct Region {
     pub rows: u64,
     /// Bytes, block headers included.
     pub bytes: u64,
+}
+
+/// Segments of one kind that lie behind as many merges.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Tier {
+    /// Merges that lie behind them: 0 for flushes.
+    pub tier: u32,
+    /// What they hold: `flushes` (everything), `names`, `records` or `look-ups`.
+    pub kind: &'static str,
+    /// Files.
+    pub segments: u64,
+    /// Results of a merge, or flushes; a run is cut into parts.
+    pub runs: u64,
+    /// Name rows, or entries of look-ups.
+    pub rows: u64,
+    /// Certificate records.
+    pub records: u64,
+    /// Bytes of the files.
+    pub bytes: u64,
+}
+
+fn kind_name(holds: Holds) -> &'static str {
+    match holds {
+        Holds::Everything => "flushes",
+        Holds::Names => "names",
+        Holds::Records => "records",
+        Holds::Lookups => "look-ups",
+    }
+}
+
+/// Gathers segments by tier and kind.
+#[derive(Default)]
+struct Tiers(BTreeMap<(u32, Holds), (Tier, BTreeSet<u64>)>);
+
+impl Tiers {
+    fn note(&mut self, segment: &Segment) {
+        let Some(standing) = segment.standing else {
+            return;
+        };
+        let Standing { holds, tier, run } = standing;
+        let (told, runs) = self.0.entry((tier, holds)).or_default();
+        let tables = &segment.tables;
+        told.segments += 1;
+        told.rows += if holds == Holds::Lookups {
+            tables.fingerprints.rows + tables.serials.rows + tables.issuances.rows
+        } else {
+            tables.names.rows
+        };
+        told.records += tables.records.rows;
+        told.bytes += segment.blocks.file.len();
+        runs.insert(run);
+    }
+
+    fn told(self) -> Vec<Tier> {
+        let told = self.0.into_iter().map(|((tier, holds), (told, runs))| Tier {
+            tier,
+            kind: kind_name(holds),
+            runs: runs.len() as u64,
+            ..told
+        });
+        told.collect()
+    }
 }
 
 impl Stats {
@@ -64,7 +131,9 @@ impl Stats {
                 ..Region::default()
             })
             .collect();
+        let mut tiers = Tiers::default();
         for segment in view.segments.iter() {
+            tiers.note(segment);
             let length = segment.blocks.file.len();
             stats.segment_bytes += length;
             stats.segment_rows += segment.tables.names.rows;
@@ -91,6 +160,7 @@ impl Stats {
                 }
             }
         }
+        stats.tiers = tiers.told();
         regions.retain(|region| region.bytes > 0);
         stats.regions = regions;
         stats

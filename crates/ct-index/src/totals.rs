@@ -38,6 +38,26 @@ impl Totals {
         }
     }
 
+    /// Takes off what no longer counts.
+    pub(crate) fn subtract(&mut self, less: &Self) {
+        for (count, less) in [
+            (&mut self.issuances, less.issuances),
+            (&mut self.certificates, less.certificates),
+            (&mut self.precertificates, less.precertificates),
+            (&mut self.positions, less.positions),
+            (&mut self.name_rows, less.name_rows),
+        ] {
+            *count = count.saturating_sub(less);
+        }
+        for (count, less) in self.deviations.iter_mut().zip(&less.deviations) {
+            *count = count.saturating_sub(*less);
+        }
+        // As if the last bits had never been seen.
+        while self.deviations.last() == Some(&0) {
+            self.deviations.pop();
+        }
+    }
+
     /// Counts the deviations of one issuance.
     pub(crate) fn count_deviations(&mut self, mut bits: u64) {
         while bits != 0 {

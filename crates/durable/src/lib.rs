@@ -47,5 +47,5 @@ pub use lock::FolderLock;
 pub use map::{Advice, Map};
 pub use new_file::NewFile;
 pub use page_cache::{drop_cached, read_ahead, will_need};
-pub use publish::{publish, sync_dir};
+pub use publish::{publish, publish_dir, sync_dir};
 pub use shared_map::{ReadWord, SharedMap, SharedView};

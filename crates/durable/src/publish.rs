@@ -37,6 +37,17 @@ pub fn sync_dir(dir: &Path) -> Result<()> {
     RealDisk.sync_all(&file).map_err(io_at("sync", dir))
 }
 
+/// Gives the folder `from`, whose files and inner folders are durable, the name `to`, durably.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io), also if there is anything but an empty folder at `to`. Only if `action` is
+/// "sync folder of" does it have its new name already.
+pub fn publish_dir(from: &Path, to: &Path) -> Result<()> {
+    sync_dir(from)?;
+    fs::rename(from, to).map_err(io_at("rename a new folder to", to))?;
+    sync_parent(&RealDisk, to)
+}
+
 /// [`publish`] of the concatenation of `parts`.
 pub(crate) fn publish_on(disk: &dyn Disk, path: &Path, parts: &[&[u8]]) -> Result<()> {
     let mut temp = TempFile::write(disk, path, parts)?;

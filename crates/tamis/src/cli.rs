@@ -56,6 +56,13 @@ pub(crate) enum CtCommand {
     Stats(StatsArgs),
     /// Merge the segments of each month into fewer
     Compact(CompactArgs),
+    /// Remove certificates that are expired or old, or what one month brought
+    Prune(PruneArgs),
+    /// Copy the index, also while another process writes it
+    ///
+    /// Segments become hard links where the copy lies on the same file system, the rest is copied. The
+    /// copy is the folder of an index: to restore it, use it (or a copy of it) as `--data`.
+    Backup(BackupArgs),
     /// Prove every checksum, order and count of the index
     Verify(VerifyArgs),
     /// Tell what a file is: a file of the index, or one to import
@@ -223,6 +230,44 @@ pub(crate) struct CompactArgs {
     pub(crate) format: FormatArgs,
     #[command(flatten)]
     pub(crate) suffixes: SuffixArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("what").required(true).multiple(true)))]
+pub(crate) struct PruneArgs {
+    /// Certificates that expired longer ago than AGE (`90d`, `12h`), by default all expired ones; an
+    /// unknown end counts as not expired
+    #[arg(long, group = "what", value_name = "AGE", num_args = 0..=1, default_missing_value = "0m", value_parser = crate::when::parse)]
+    pub(crate) expired: Option<Moment>,
+    /// Certificates first seen before then (`2026-11-01`, RFC 3339, or `400d`, `12h` ago); with
+    /// `--expired`, those for which both hold
+    #[arg(long, group = "what", value_name = "TIME", value_parser = crate::when::parse)]
+    pub(crate) seen_before: Option<Moment>,
+    /// All that was read into the index in a month (`2026-11`): its files go as they are
+    #[arg(long, group = "what", value_name = "MONTH", conflicts_with_all = ["expired", "seen_before"], value_parser = crate::ct::prune::month)]
+    pub(crate) month: Option<String>,
+    /// Tell what would go, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Remove without asking back; not needed where stdout is no terminal
+    #[arg(long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+    #[command(flatten)]
+    pub(crate) suffixes: SuffixArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// Folder to make, which must not exist or be empty
+    pub(crate) dir: PathBuf,
+    #[command(flatten)]
+    pub(crate) data: DataArgs,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 }
 
 #[derive(Debug, Args)]

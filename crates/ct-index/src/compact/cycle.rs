@@ -57,9 +57,24 @@ impl Parts {
         bytes_per_second: u64,
         mut progress: impl FnMut(&Compacted),
     ) -> Result<Compacted> {
+        self.alone(bytes_per_second, |compactor| {
+            let mut done = Compacted::default();
+            while compactor.step(policy, &mut done)? {
+                progress(&done);
+            }
+            Ok(done)
+        })
+    }
+
+    /// Does work that changes segments while nothing else merges or prunes.
+    pub(crate) fn alone<T>(
+        &self,
+        bytes_per_second: u64,
+        work: impl FnOnce(&Compactor<'_>) -> Result<T>,
+    ) -> Result<T> {
         let _one = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         self.pace.limit(bytes_per_second);
-        let compactor = Compactor {
+        work(&Compactor {
             dir: &self.dir,
             shared: &self.shared,
             manifest: &self.manifest,
@@ -67,12 +82,7 @@ impl Parts {
             suffixes: &self.suffixes,
             windows: &self.windows,
             pace: &self.pace,
-        };
-        let mut done = Compacted::default();
-        while compactor.step(policy, &mut done)? {
-            progress(&done);
-        }
-        Ok(done)
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use super::Outputs;
+use super::{Open, Outputs};
 use crate::manifest::{HashPart, Holds, KeyPart, SegmentEntry};
 use crate::segment::Segment;
 use crate::segment::block::BlockKind;
@@ -72,6 +72,42 @@ fn write_part<I: Iterator<Item = Result<Entry>>>(
         outputs.pace(&mut open)?;
     }
     outputs.close(open)
+}
+
+/// True when a look-up of the segment leads to a seq that is `wanted`.
+pub(super) fn any(input: &Arc<Segment>, wanted: impl Fn(u64) -> bool) -> Result<bool> {
+    for kind in KINDS {
+        for entry in Streams::open(std::slice::from_ref(input), kind) {
+            if wanted(entry?.seq()) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Writes the look-ups of a segment to `open`, but for entries whose seq does not stay.
+pub(super) fn sift(
+    input: &Arc<Segment>,
+    stays: impl Fn(u64) -> bool,
+    open: &mut Open,
+    outputs: &Outputs<'_>,
+) -> Result<()> {
+    for kind in KINDS {
+        let mut table = open.writer.look_up(kind, u64::BITS - KEPT_BITS);
+        let mut rows = 0;
+        for entry in Streams::open(std::slice::from_ref(input), kind) {
+            let entry = entry?;
+            if stays(entry.seq()) {
+                table.push(entry)?;
+                rows += 1;
+            }
+        }
+        table.finish()?;
+        open.entry.rows += rows;
+        outputs.pace(open)?;
+    }
+    Ok(())
 }
 
 /// The entries of one kind of several segments, in order. A dozen streams need no heap.

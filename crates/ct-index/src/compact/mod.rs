@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`policy`] (what is merged next), then how: `flushes` (the first merge, which takes
 //! flushes apart), `names`, `records`, `lookups` (what becomes of each kind), `cycle` (when, in
-//! the background), `pace` (how fast).
+//! the background), `pace` (how fast); [`prune`] and `doomed` (what is removed for good).
 //!
 //! # Concurrency
 //! One compaction runs at a time in a folder. It holds no lock while it merges; readers keep the
@@ -14,12 +14,15 @@
 //! ([`Policy::records_max`] at once), and the domains of one part of names.
 
 pub(crate) mod cycle;
+mod doomed;
 mod flushes;
 mod lookups;
 mod names;
 pub(crate) mod pace;
 pub mod policy;
+pub mod prune;
 mod records;
+mod seq_set;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,8 +32,9 @@ use self::pace::Pace;
 use self::policy::Job;
 pub use self::policy::Policy;
 use crate::index::SuffixList;
-use crate::manifest::{HashPart, Holds, KeyPart, Manifest, SegmentEntry};
+use crate::manifest::{self, HashPart, Holds, KeyPart, Manifest, SegmentEntry};
 use crate::segment::{BlockCache, Segment, SegmentWriter};
+use crate::totals::Totals;
 use crate::view::Shared;
 use crate::windows::{SegmentMark, Windows};
 use crate::{Error, Result};
@@ -110,7 +114,11 @@ impl Compactor<'_> {
         let (entries, cuts) = (outputs.entries, outputs.cuts);
         note(done, &job, &entries);
         let old: Vec<SegmentMark> = marks(&inputs);
-        let new = self.swap(&job.inputs, entries, cuts)?;
+        let change = Change {
+            cuts: Some(cuts),
+            totals: None,
+        };
+        let new = self.swap(&job.inputs, entries, change)?;
         self.windows.replaced(&old, &marks(&new));
         Ok(true)
     }
@@ -144,31 +152,34 @@ impl Compactor<'_> {
         &self,
         old: &[SegmentEntry],
         new: Vec<SegmentEntry>,
-        cuts: Vec<Vec<String>>,
+        change: Change,
     ) -> Result<Vec<Arc<Segment>>> {
         let mut opened = Vec::with_capacity(new.len());
         for entry in &new {
-            let mut segment = Segment::open(&entry.path(self.dir), entry.id, self.cache)?;
-            segment.hashes = entry.hashes;
-            opened.push(Arc::new(segment));
+            opened.push(Arc::new(Segment::open_entry(self.dir, entry, self.cache)?));
         }
         let is_old = |id: u64| old.iter().any(|entry| entry.id == id);
         let mut manifest = self.manifest();
         let mut next = manifest.clone();
         next.segments.retain(|known| !is_old(known.id));
-        next.segments.extend(new);
-        next.cuts = cuts;
-        next.publish(self.dir).inspect_err(|error| {
-            // One copy may name the outputs already: neither they nor the inputs may go, and another
-            // manifest of the same generation must not be written.
-            let _ = self.shared.failure.set(error.to_string());
-        })?;
+        next.segments.extend(new.iter().cloned());
+        if let Some(cuts) = change.cuts {
+            next.cuts = cuts;
+        }
+        if let Some(totals) = &change.totals {
+            next.totals.clone_from(totals);
+        }
+        next.publish(self.dir)
+            .inspect_err(|error| self.take_back(&next, &new, error))?;
         *manifest = next;
         drop(manifest);
         self.shared.update(|view| {
             let segments = Arc::make_mut(&mut view.segments);
             segments.retain(|known| !is_old(known.id));
             segments.extend(opened.iter().cloned());
+            if let Some(totals) = change.totals {
+                view.totals = totals;
+            }
         });
         for entry in old {
             let path = entry.path(self.dir);
@@ -177,6 +188,30 @@ impl Compactor<'_> {
         }
         Ok(opened)
     }
+
+    /// After a failed publication: removes what no manifest names, so that a full disk has room again.
+    /// Where a copy may name it already, neither outputs nor inputs may go, and another manifest of the
+    /// same generation must not be written.
+    fn take_back(&self, next: &Manifest, new: &[SegmentEntry], error: &Error) {
+        let may_count = |name: &&str| match Manifest::read_copy(&self.dir.join(name)) {
+            Ok(copy) => copy == *next,
+            Err(error) => !error.is_gone(),
+        };
+        if manifest::NAMES.iter().any(may_count) {
+            let _ = self.shared.failure.set(error.to_string());
+            return;
+        }
+        for entry in new {
+            let _ = std::fs::remove_file(entry.path(self.dir));
+        }
+    }
+}
+
+/// What a publication changes besides segments.
+struct Change {
+    cuts: Option<Vec<Vec<String>>>,
+    /// Counts of what is left, where something was removed.
+    totals: Option<Totals>,
 }
 
 /// What filters know those segments by that hold records.
@@ -242,6 +277,27 @@ impl<'m> Outputs<'m> {
             cuts,
             paths: Vec::new(),
         }
+    }
+
+    /// Outputs that each take the place of one segment: see [`Self::continue_as`].
+    fn bare(compactor: &'m Compactor<'m>, policy: &'m Policy) -> Self {
+        Self {
+            compactor,
+            policy,
+            month: String::new(),
+            tier: 0,
+            run: 0,
+            entries: Vec::new(),
+            cuts: Vec::new(),
+            paths: Vec::new(),
+        }
+    }
+
+    /// What is opened next belongs where `entry` does.
+    fn continue_as(&mut self, entry: &SegmentEntry) {
+        self.month.clone_from(&entry.month);
+        self.tier = entry.tier;
+        self.run = entry.run;
     }
 
     /// Starts a segment.

@@ -11,7 +11,7 @@ use crate::row::RowCursor;
 use crate::segment::{Segment, SegmentCursor};
 
 /// Rows between two looks at the pace.
-const PACE_ROWS: u64 = 4_096;
+pub(super) const PACE_ROWS: u64 = 4_096;
 
 /// Merges the names of segments whose keys lie in one cell.
 pub(super) fn merge(

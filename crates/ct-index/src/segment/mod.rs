@@ -30,5 +30,5 @@ pub(crate) mod writer;
 
 pub(crate) use cursor::SegmentCursor;
 pub(crate) use file::BlockCache;
-pub(crate) use reader::Segment;
+pub(crate) use reader::{Segment, Standing};
 pub(crate) use writer::SegmentWriter;

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::key::KeyRange;
-use crate::manifest::HashPart;
+use crate::manifest::{HashPart, Holds, SegmentEntry};
 use crate::record::{CertRecord, Position};
 use crate::segment::block::BlockKind;
 use crate::segment::file::{BlockCache, Blocks};
@@ -64,10 +64,20 @@ impl Tables {
     }
 }
 
+/// What the manifest says of a segment beyond its place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standing {
+    pub(crate) holds: Holds,
+    pub(crate) tier: u32,
+    pub(crate) run: u64,
+}
+
 /// An open segment.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) id: u64,
+    /// `None` where it was opened without its entry of the manifest.
+    pub(crate) standing: Option<Standing>,
     pub(crate) blocks: Blocks,
     /// Tables as the footer tells them.
     pub(crate) tables: Tables,
@@ -113,6 +123,7 @@ impl Segment {
         };
         let mut segment = Self {
             id,
+            standing: None,
             blocks,
             tables,
             repaired: OnceLock::new(),
@@ -131,6 +142,18 @@ impl Segment {
         segment.stamp = segment.stamp_of();
         segment.issuances = segment.optional(BlockKind::IssuanceFilter, |payload| {
             LineFilter::read(&mut crate::coding::Reader::new(payload))
+        });
+        Ok(segment)
+    }
+
+    /// Opens what the manifest names.
+    pub(crate) fn open_entry(dir: &Path, entry: &SegmentEntry, cache: &Arc<BlockCache>) -> Result<Self> {
+        let mut segment = Self::open(&entry.path(dir), entry.id, cache)?;
+        segment.hashes = entry.hashes;
+        segment.standing = Some(Standing {
+            holds: entry.holds,
+            tier: entry.tier,
+            run: entry.run,
         });
         Ok(segment)
     }

@@ -10,6 +10,7 @@
 mod damage;
 mod golden;
 mod model;
+mod prune;
 mod queries;
 #[cfg(feature = "readers")]
 mod readers;

@@ -1,10 +1,12 @@
-//! Random interleavings of append, commit, flush and reopening, against the naive model.
+//! Random interleavings of append, commit, flush, merges, prunes, backups and reopening, against the
+//! naive model.
 
 use proptest::prelude::*;
 use tamis_ct_index::compact::Policy;
-use tamis_ct_index::{FilterMode, FilterOptions, Snapshot};
+use tamis_ct_index::compact::prune::{Prune, What};
+use tamis_ct_index::{FilterMode, FilterOptions, Snapshot, backup};
 
-use crate::world::{Model, Seen, assert_whole, batch, open, open_with, options, pairs};
+use crate::world::{Model, Seen, all_names, assert_whole, batch, open, open_with, options, pairs};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -12,7 +14,23 @@ enum Step {
     Commit,
     Flush,
     Compact(Policy),
+    Prune(What),
+    Backup,
     Reopen,
+}
+
+/// Between the dates that certificates of [`seen`] have.
+fn what() -> impl Strategy<Value = What> {
+    let expired = proptest::option::of(1_707_776_000i64..1_707_816_000);
+    let seen = proptest::option::of(1_690_000_000i64..1_690_000_300);
+    (expired, seen)
+        .prop_filter("an empty prune removes everything", |(expired, seen)| {
+            expired.is_some() || seen.is_some()
+        })
+        .prop_map(|(expired_before, seen_before)| What::Dates {
+            expired_before,
+            seen_before,
+        })
 }
 
 fn seen() -> impl Strategy<Value = Seen> {
@@ -56,6 +74,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Commit),
         2 => Just(Step::Flush),
         2 => policy().prop_map(Step::Compact),
+        1 => what().prop_map(Step::Prune),
+        1 => Just(Step::Backup),
         1 => Just(Step::Reopen),
     ]
 }
@@ -69,6 +89,7 @@ proptest! {
         let open = |dir: &std::path::Path, flush_rows| open_with(dir, flush_rows, filters);
         let mut index = open(dir.path(), flush_rows);
         let mut model = Model::default();
+        let (aside, mut backups) = (tempfile::tempdir().unwrap(), 0);
         // A log holds one entry at a position: the first one that was drawn for it.
         let mut taken = std::collections::BTreeMap::new();
         for step in steps {
@@ -88,6 +109,33 @@ proptest! {
                 Step::Flush => index.flush().unwrap(),
                 Step::Compact(policy) => {
                     index.compact(&policy).unwrap();
+                }
+                Step::Prune(what) => {
+                    let before = index.snapshot();
+                    index.commit().unwrap();
+                    let full = index.snapshot();
+                    let names = all_names(&full, "com", 5);
+                    let totals = before.stats().totals;
+                    let pruned = index
+                        .prune(&Prune { what: what.clone(), dry_run: false }, |_| {})
+                        .unwrap();
+                    prop_assert_eq!(pruned.removed.issuances, model.prune(&what));
+                    model.check(&index.snapshot());
+                    // Who looked before still sees what was there then.
+                    prop_assert_eq!(all_names(&full, "com", 5), names);
+                    prop_assert_eq!(before.stats().totals, totals);
+                }
+                Step::Backup => {
+                    index.commit().unwrap();
+                    backups += 1;
+                    let copy = aside.path().join(format!("copy-{backups}"));
+                    backup(dir.path(), &copy, |_| {}).unwrap();
+                    assert_whole(&copy);
+                    model.check(&Snapshot::open(&copy, &options(flush_rows)).unwrap());
+                    let restored = open(&copy, flush_rows);
+                    model.check(&restored.snapshot());
+                    let partial = copy.with_extension("partial").exists();
+                    prop_assert!(!partial);
                 }
                 Step::Reopen => {
                     index.commit().unwrap();

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use tamis_ct_index::compact::prune::What;
 use tamis_ct_index::key::Identifier;
 use tamis_ct_index::record::{CertificateKind, Fingerprint, Issuance, Position};
 use tamis_ct_index::{Batch, FilterMode, Index, Observation, Options, Snapshot};
@@ -29,6 +30,16 @@ pub(crate) const HOSTS: [&str; 8] = [
 ];
 
 impl Seen {
+    /// Any observation of an issuance.
+    pub(crate) fn of(issuance: u64) -> Self {
+        Self {
+            issuance,
+            precert: false,
+            position: None,
+            at: 0,
+        }
+    }
+
     pub(crate) fn names(&self) -> Vec<(&'static str, u8)> {
         let count = 1 + self.issuance % 3;
         let names: BTreeMap<&str, u8> = (0..count)
@@ -197,6 +208,25 @@ impl Model {
         known.positions.extend(seen.position);
     }
 
+    /// Removes what a prune by dates removes; answers how many issuances that are.
+    pub(crate) fn prune(&mut self, what: &What) -> u64 {
+        let What::Dates {
+            expired_before,
+            seen_before,
+        } = *what
+        else {
+            panic!("months are not modelled");
+        };
+        let before = self.issuances.len();
+        self.issuances.retain(|&issuance, expected| {
+            let end = Seen::of(issuance).not_after();
+            let expired = expired_before.is_none_or(|before| end.is_some_and(|end| end < before));
+            let seen = seen_before.is_none_or(|before| expected.first_seen < before);
+            !(expired && seen)
+        });
+        (before - self.issuances.len()) as u64
+    }
+
     /// Name to (bits, issuances, first and last seen).
     pub(crate) fn names(&self, under: &str) -> BTreeMap<String, (u8, u64, i64, i64)> {
         let mut names = BTreeMap::new();
@@ -299,6 +329,19 @@ impl Model {
                 "id of issuance {issuance}"
             );
         }
+        // What was pruned, or never was, is not found by any way.
+        for issuance in (0..40).filter(|issuance| !self.issuances.contains_key(issuance)) {
+            for precert in [true, false] {
+                let seen = Seen {
+                    precert,
+                    ..Seen::of(issuance)
+                };
+                assert_eq!(snapshot.by_sha256(&seen.sha256()).unwrap(), []);
+            }
+            let seen = Seen::of(issuance);
+            assert_eq!(snapshot.by_issuance(Issuance(seen.hash())).unwrap(), []);
+            assert_eq!(snapshot.by_serial(&seen.serial()).unwrap(), []);
+        }
         let totals = snapshot.stats().totals;
         let fingerprints: usize = self
             .issuances
@@ -308,6 +351,11 @@ impl Model {
         assert_eq!(totals.issuances, self.issuances.len() as u64);
         assert_eq!(totals.certificates, fingerprints as u64);
         assert_eq!(totals.name_rows, self.rows());
+        let deviating = self
+            .issuances
+            .keys()
+            .filter(|issuance| issuance.is_multiple_of(9));
+        assert_eq!(totals.deviations.iter().sum::<u64>(), deviating.count() as u64);
     }
 }
 

@@ -1,5 +1,6 @@
 //! `tamis ct …`: one file a command, and what they share.
 
+mod backup;
 mod certificate;
 mod compact;
 mod cursor;
@@ -11,6 +12,7 @@ mod names;
 mod numbering;
 mod observe;
 mod parse;
+pub(crate) mod prune;
 mod search;
 mod show;
 mod stats;
@@ -40,6 +42,8 @@ pub(crate) fn run(command: CtCommand) -> anyhow::Result<Outcome> {
         CtCommand::Show(args) => show::run(&args),
         CtCommand::Stats(args) => stats::run(&args),
         CtCommand::Compact(args) => compact::run(&args),
+        CtCommand::Prune(args) => prune::run(&args),
+        CtCommand::Backup(args) => backup::run(&args),
         CtCommand::Verify(args) => verify::run(&args),
         CtCommand::Inspect(args) => inspect::run(&args),
     }

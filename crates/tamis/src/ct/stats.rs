@@ -12,22 +12,7 @@ use crate::render::{Row, document, row};
 pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
     let stats = open_snapshot(&args.data.data)?.stats();
     let totals = &stats.totals;
-    let per = |bytes: u64, count: u64| {
-        if count == 0 {
-            Value::Null
-        } else {
-            json!((bytes as f64 / count as f64 * 10.0).round() / 10.0)
-        }
-    };
-    let region_bytes = |wanted: &[&str]| -> u64 {
-        stats
-            .regions
-            .iter()
-            .filter(|region| wanted.contains(&region.region))
-            .map(|region| region.bytes)
-            .sum()
-    };
-    let names_bytes = region_bytes(&["names", "domains", "meta"]);
+    let names_bytes = region_bytes(&stats, &["names", "domains", "meta"]);
     let issuance_bytes = stats.segment_bytes - names_bytes;
     let mut facts: Row = row([
         ("issuances", json!(totals.issuances)),
@@ -56,9 +41,67 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
     facts.insert("deviations".to_owned(), Value::Object(deviations));
     facts.insert("logs".to_owned(), logs(&stats, args.format.format));
     facts.insert("regions".to_owned(), regions(&stats, args.format.format));
+    facts.insert("costs".to_owned(), costs(&stats, args.format.format));
+    facts.insert("tiers".to_owned(), tiers(&stats, args.format.format));
     facts.insert("faults".to_owned(), json!(stats.faults));
     document(args.format.format, &facts)?;
     Ok(Outcome::Success)
+}
+
+/// Bytes for each of `count`, with a digit behind the point.
+fn per(bytes: u64, count: u64) -> Value {
+    if count == 0 {
+        Value::Null
+    } else {
+        json!((bytes as f64 / count as f64 * 10.0).round() / 10.0)
+    }
+}
+
+fn region_bytes(stats: &Stats, wanted: &[&str]) -> u64 {
+    let regions = stats.regions.iter();
+    regions
+        .filter(|region| wanted.contains(&region.region))
+        .map(|region| region.bytes)
+        .sum()
+}
+
+/// What the regions of segments are for.
+const PURPOSES: [(&str, &[&str]); 5] = [
+    ("names", &["names", "organizations"]),
+    ("records", &["records"]),
+    ("look-ups", &["fingerprints", "serials", "issuances"]),
+    ("indexes", &["index chunk", "index top", "position bounds"]),
+    ("filters", &["domains", "meta", "issuance filter"]),
+];
+
+/// What each purpose costs a name row and an issuance; together they are all bytes of segments.
+fn costs(stats: &Stats, format: Format) -> Value {
+    let told = PURPOSES.iter().map(|(purpose, regions)| {
+        let bytes = region_bytes(stats, regions);
+        let (row, issuance) = (per(bytes, stats.segment_rows), per(bytes, stats.segment_records));
+        if format == Format::Table {
+            let [row, issuance] = [row, issuance].map(|bytes| bytes.as_f64().unwrap_or(0.0));
+            return json!(format!(
+                "{purpose:16} {bytes:>14} bytes {row:>8} a name row {issuance:>8} an issuance"
+            ));
+        }
+        json!({ "purpose": purpose, "bytes": bytes, "bytes_per_name_row": row, "bytes_per_issuance": issuance })
+    });
+    Value::Array(told.collect())
+}
+
+/// How many merges the segments lie behind.
+fn tiers(stats: &Stats, format: Format) -> Value {
+    let told = stats.tiers.iter().map(|tier| {
+        if format == Format::Table {
+            return json!(format!(
+                "{:>2} {:9} {:>6} segments {:>6} runs {:>14} bytes",
+                tier.tier, tier.kind, tier.segments, tier.runs, tier.bytes
+            ));
+        }
+        json!(tier)
+    });
+    Value::Array(told.collect())
 }
 
 /// Logs and which of their leaves were read.

@@ -110,6 +110,108 @@ fn compaction_survives_kill_9() {
     );
 }
 
+/// A prune removes all that it names or nothing, wherever it stops.
+#[test]
+fn prunes_survive_kill_9() {
+    let mut random = Numbers::told("kills of prunes");
+    let corpus_home = Home::new();
+    let corpus = Corpus::write(&corpus_home.path("corpus"), ENTRIES, 3);
+    let whole = Home::new();
+    Run::of(&mut import(&whole, &corpus, FLUSH_ROWS[0])).code(0);
+    let merged = whole.copy();
+    merged.ct(&["compact"]).code(0);
+    let before = state(&whole, &corpus);
+    let mut ends: Vec<&str> = before
+        .1
+        .iter()
+        .filter_map(|row| row["not_after"].as_str())
+        .collect();
+    ends.sort_unstable();
+    let arguments = ["prune", "--expired", ends[ends.len() / 2], "--format", "json"];
+    let started = Instant::now();
+    let home = merged.copy();
+    let done = home.ct(&arguments).code(0).json();
+    let lasts = started.elapsed();
+    assert!(done["issuances"].as_u64() > Some(100), "{done}");
+    let after = state(&home, &corpus);
+    assert_ne!(before, after);
+    let (runs, mut killed, mut finished) = (crash_runs() / 5, 0, 0);
+    for run in 0..runs {
+        let home = if run % 2 == 0 { &whole } else { &merged }.copy();
+        let mut child = home.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(random.below(lasts.as_micros() as u64)));
+        child.kill().unwrap();
+        killed += u64::from(!child.wait().unwrap().success());
+        let found = state(&home, &corpus);
+        finished += u64::from(found == after);
+        assert!(found == before || found == after, "neither whole nor gone");
+        home.ct(&arguments).code(0);
+        assert!(state(&home, &corpus) == after);
+        Run::of(&mut import(&home, &corpus, FLUSH_ROWS[0])).code(0);
+        assert!(state(&home, &corpus) == before);
+    }
+    eprintln!(
+        "kills of prunes: {killed} of {runs}, {finished} of them had come to the end; one takes {lasts:?}"
+    );
+    assert!(
+        2 * killed > runs,
+        "only {killed} of {runs} were killed: the delays do not fit"
+    );
+}
+
+/// A backup is there whole or not at all, and the index is what it was.
+#[test]
+fn backups_survive_kill_9() {
+    let mut random = Numbers::told("kills of backups");
+    let corpus_home = Home::new();
+    let corpus = Corpus::write(&corpus_home.path("corpus"), ENTRIES, 3);
+    let everything: BTreeSet<String> = corpus.files.keys().cloned().collect();
+    let home = Home::new();
+    Run::of(&mut import(&home, &corpus, "150")).code(0);
+    let expected = answers(&home, &corpus, &everything);
+    let back_up = |number: u64| {
+        let to = home.path(&format!("copy-{number}"));
+        let command = home.command(&["backup", to.to_str().unwrap()]);
+        (to, command)
+    };
+    let started = Instant::now();
+    Run::of(&mut back_up(u64::MAX).1).code(0);
+    let lasts = started.elapsed();
+    let (runs, mut killed, mut there) = (crash_runs() / 5, 0, 0);
+    for run in 0..runs {
+        let (to, mut command) = back_up(run);
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(
+            random.below(lasts.as_micros() as u64 * 2 / 3),
+        ));
+        child.kill().unwrap();
+        killed += u64::from(!child.wait().unwrap().success());
+        assert!(answers(&home, &corpus, &everything) == expected);
+        if to.exists() {
+            there += 1;
+        } else {
+            // What the killed one left is in nobody's way.
+            Run::of(&mut back_up(run).1).code(0);
+        }
+        assert!(!home.path(&format!("copy-{run}.partial")).exists());
+        assert_eq!(corpus.assert_held(&to, &everything) as u64, ENTRIES);
+        Run::of(crate::run::tamis(&["ct", "verify", "--data"]).arg(&to)).code(0);
+    }
+    eprintln!(
+        "kills of backups: {killed} of {runs}, {there} of them had come to the end; one takes {lasts:?}"
+    );
+    assert!(
+        2 * killed > runs,
+        "only {killed} of {runs} were killed: the delays do not fit"
+    );
+}
+
+/// Totals and rows of a folder that is whole.
+fn state(home: &Home, corpus: &Corpus) -> (Vec<(String, Value)>, Vec<Value>) {
+    home.assert_whole();
+    (home.totals(), crate::prune::rows(home, &corpus.endings()))
+}
+
 fn crash_runs() -> u64 {
     std::env::var("TAMIS_CRASH_RUNS").map_or(RUNS, |runs| runs.parse().expect("a number of runs"))
 }

@@ -8,6 +8,7 @@
 mod corpus;
 mod run;
 
+mod backup;
 mod commands;
 mod inputs;
 mod issuances;
@@ -16,6 +17,7 @@ mod logs;
 mod messages;
 mod output;
 mod paging;
+mod prune;
 
 mod crash;
 mod damage;

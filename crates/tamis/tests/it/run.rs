@@ -202,7 +202,7 @@ const TOTALS: [&str; 8] = [
     "logs",
 ];
 
-fn copy_folder(from: &Path, to: &Path) {
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let (from, to) = (
