@@ -584,3 +584,68 @@ fn every_command_takes_the_folder() {
         home.ct(args).code(0);
     }
 }
+
+/// Every byte of the segments is told once by what it is for, and once by its tier.
+#[test]
+fn stats_tell_what_each_purpose_and_each_tier_costs() {
+    let home = Home::new();
+    let corpus = crate::corpus::Corpus::write(&home.path("corpus"), 900, 3);
+    let mut arguments = corpus.arguments().to_vec();
+    arguments.extend(["--flush-rows", "300"]);
+    home.import(&arguments);
+    let stats = || home.ct(&["stats", "--format", "json"]).code(0).json();
+    let sum = |stats: &Value, list: &str, key: &str| -> u64 {
+        let items = stats[list].as_array().unwrap().iter();
+        items.map(|item| item[key].as_u64().unwrap()).sum()
+    };
+    let check = |stats: &Value| {
+        for list in ["costs", "tiers", "regions"] {
+            assert_eq!(
+                json!(sum(stats, list, "bytes")),
+                stats["segment_bytes"],
+                "{stats}"
+            );
+        }
+        assert_eq!(
+            json!(sum(stats, "tiers", "segments")),
+            stats["segments"],
+            "{stats}"
+        );
+        let costs = stats["costs"].as_array().unwrap();
+        assert!(
+            costs
+                .iter()
+                .all(|cost| cost["bytes_per_issuance"].as_f64() > Some(0.0))
+        );
+    };
+    let flushed = stats();
+    check(&flushed);
+    let tiers = flushed["tiers"].as_array().unwrap();
+    assert_eq!(
+        (tiers.len(), &tiers[0]["kind"], &tiers[0]["tier"]),
+        (1, &json!("flushes"), &json!(0))
+    );
+    assert_eq!(tiers[0]["runs"], flushed["segments"]);
+    home.ct(&["compact"]).code(0);
+    let merged = stats();
+    check(&merged);
+    let told: Vec<(&Value, &Value, &Value)> = merged["tiers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tier| (&tier["kind"], &tier["tier"], &tier["runs"]))
+        .collect();
+    let expected = ["names", "records", "look-ups"].map(json_text);
+    assert_eq!(
+        told,
+        expected.each_ref().map(|(kind, tier, runs)| (kind, tier, runs))
+    );
+    let table = home.ct(&["stats"]).code(0).out;
+    for part in ["a name row", "an issuance", "1 look-ups"] {
+        assert!(table.contains(part), "{table}");
+    }
+}
+
+fn json_text(kind: &str) -> (Value, Value, Value) {
+    (json!(kind), json!(1), json!(1))
+}

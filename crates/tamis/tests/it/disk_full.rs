@@ -88,6 +88,7 @@ ls "$disk" >"$out/first.ls"
 "$tamis" ct verify --data "$disk/index" >"$out/full.out" 2>&1 || exit 97
 "$tamis" ct names com --format json --data "$disk/index" >"$out/full.names" || exit 96
 rm "$disk/filler"
+[ "$(cat "$out/first.code")" != 0 ] || rm -rf "$disk/copy"
 "$tamis" ct "$@" --data "$disk/index" >"$out/second.out" 2>"$out/second.err"
 echo $? >"$out/second.code"
 cp -a "$disk/index" "$out/after"

@@ -235,9 +235,9 @@ fn what_is_asked_for_must_be_said() {
 #[test]
 fn damage_is_never_pruned_away() {
     let home = Home::new();
-    let corpus = Corpus::write(&home.path("corpus"), 400, 3);
+    let corpus = Corpus::write(&home.path("corpus"), 1_200, 3);
     let mut arguments = corpus.arguments().to_vec();
-    arguments.extend(["--flush-rows", "150"]);
+    arguments.extend(["--flush-rows", "100"]);
     home.import(&arguments);
     home.ct(&["compact"]).code(0);
     let totals = home.totals();
