@@ -589,9 +589,9 @@ fn every_command_takes_the_folder() {
 #[test]
 fn stats_tell_what_each_purpose_and_each_tier_costs() {
     let home = Home::new();
-    let corpus = crate::corpus::Corpus::write(&home.path("corpus"), 900, 3);
+    let corpus = crate::corpus::Corpus::write(&home.path("corpus"), 2_400, 3);
     let mut arguments = corpus.arguments().to_vec();
-    arguments.extend(["--flush-rows", "300"]);
+    arguments.extend(["--flush-rows", "100"]);
     home.import(&arguments);
     let stats = || home.ct(&["stats", "--format", "json"]).code(0).json();
     let sum = |stats: &Value, list: &str, key: &str| -> u64 {

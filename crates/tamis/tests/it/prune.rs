@@ -166,8 +166,10 @@ fn generated_entries_go_by_their_dates() {
     let home = Home::new();
     let corpus = Corpus::write(&home.path("corpus"), 1_500, 3);
     let mut arguments = corpus.arguments().to_vec();
-    arguments.extend(["--flush-rows", "300"]);
+    arguments.extend(["--flush-rows", "100"]);
     home.import(&arguments);
+    let flushes = crate::backup::segments(&home.data()).len();
+    assert!(flushes > 1, "{flushes} segments");
     let merged = home.copy();
     merged.ct(&["compact"]).code(0);
     let endings = corpus.endings();
