@@ -28,7 +28,7 @@ use crate::folder;
 use crate::known::KnownIssuances;
 use crate::manifest::{self, LogEntry, Manifest};
 use crate::memtable::Memtable;
-use crate::recover::{self, Loaded, WAL_FORMAT, wal_path};
+use crate::recover::{self, Loaded, ReplayedWal, WAL_FORMAT, wal_path};
 use crate::segment::BlockCache;
 use crate::snapshot::Snapshot;
 use crate::view::{Shared, View};
@@ -172,14 +172,10 @@ impl Index {
             wals,
             mut known,
         } = loaded;
-        if !manifest.is_published(dir) {
-            // A crash between the two copies, or damage to one: from here on both count again.
-            manifest.publish(dir)?;
-        }
-        folder::remove_strangers(dir, &manifest)?;
-        folder::cut_torn_tails(dir, &wals)?;
-        let next_wal = wals.iter().map(|wal| wal.number + 1).max().unwrap_or(0);
-        let next_wal = next_wal.max(manifest.first_wal);
+        clean_up(dir, &mut manifest, &wals)?;
+        let next_wal = wals
+            .iter()
+            .fold(manifest.first_wal, |next, wal| next.max(wal.number + 1));
         known.rotate(next_wal, manifest.first_wal);
         let frozen: Vec<Arc<Memtable>> = view.memtables.clone();
         let (jobs, queue) = sync_channel(FROZEN_MAX);
@@ -492,6 +488,16 @@ impl Drop for Index {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Removes what a crash left.
+fn clean_up(dir: &Path, manifest: &mut Manifest, wals: &[ReplayedWal]) -> Result<()> {
+    if !manifest.is_published(dir) {
+        // A crash between the two copies, or damage to one: from here on both count again.
+        manifest.publish(dir)?;
+    }
+    folder::remove_strangers(dir, manifest)?;
+    folder::cut_torn_tails(dir, wals)
 }
 
 fn open_windows(dir: &Path, options: &Options, view: &View) -> Windows {
