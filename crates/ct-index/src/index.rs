@@ -173,9 +173,7 @@ impl Index {
             mut known,
         } = loaded;
         clean_up(dir, &mut manifest, &wals)?;
-        let next_wal = wals
-            .iter()
-            .fold(manifest.first_wal, |next, wal| next.max(wal.number + 1));
+        let next_wal = number_of_next(&manifest, &wals);
         known.rotate(next_wal, manifest.first_wal);
         let frozen: Vec<Arc<Memtable>> = view.memtables.clone();
         let (jobs, queue) = sync_channel(FROZEN_MAX);
@@ -209,13 +207,7 @@ impl Index {
             pace: Pace::default(),
             running: Mutex::new(()),
         });
-        let cycle = options.compaction;
-        let compactor = cycle
-            .map(|cycle| cycle::spawn(Arc::clone(&compacting), cycle))
-            .transpose()
-            .map_err(Error::io("start the compaction thread of", dir))?;
-        let filling = spawn_filling(&windows, &compacting)
-            .map_err(Error::io("start the thread that fills the filters of", dir))?;
+        let (compactor, filling) = spawn_background(&compacting, options.compaction)?;
         let index = Self {
             dir: dir.to_owned(),
             options,
@@ -490,6 +482,12 @@ impl Drop for Index {
     }
 }
 
+/// The number of the log file that is written next.
+fn number_of_next(manifest: &Manifest, wals: &[ReplayedWal]) -> u64 {
+    let behind = wals.iter().map(|wal| wal.number + 1);
+    behind.fold(manifest.first_wal, u64::max)
+}
+
 /// Removes what a crash left.
 fn clean_up(dir: &Path, manifest: &mut Manifest, wals: &[ReplayedWal]) -> Result<()> {
     if !manifest.is_published(dir) {
@@ -514,9 +512,22 @@ fn open_windows(dir: &Path, options: &Options, view: &View) -> Windows {
     Windows::open(dir, &live, (options.now)(), filters)
 }
 
+/// The threads that merge, if they shall, and fill the filters.
+fn spawn_background(
+    parts: &Arc<Parts>,
+    cycle: Option<Cycle>,
+) -> Result<(Option<JoinHandle<()>>, JoinHandle<()>)> {
+    let compactor = cycle
+        .map(|cycle| cycle::spawn(Arc::clone(parts), cycle))
+        .transpose()
+        .map_err(Error::io("start the compaction thread of", &parts.dir))?;
+    let filling = spawn_filling(parts).map_err(Error::io("start the filter thread of", &parts.dir))?;
+    Ok((compactor, filling))
+}
+
 /// Compares the filters with what is recorded of them and fills them again where they lack something.
-fn spawn_filling(windows: &Arc<Windows>, parts: &Arc<Parts>) -> std::io::Result<JoinHandle<()>> {
-    let (windows, parts) = (Arc::clone(windows), Arc::clone(parts));
+fn spawn_filling(parts: &Arc<Parts>) -> std::io::Result<JoinHandle<()>> {
+    let (windows, parts) = (Arc::clone(&parts.windows), Arc::clone(parts));
     let fill = move || {
         let read = |mark: SegmentMark| {
             let view = parts.shared.load();
