@@ -14,7 +14,7 @@
 //! Two copies to one place exclude each other by the lock of the partial folder.
 //!
 //! # Limits
-//! One write-ahead log file at a time is held in memory, and [`ROUNDS_MAX`] rounds are tried.
+//! One write-ahead log file at a time is held in memory, and `ROUNDS_MAX` rounds are tried.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
