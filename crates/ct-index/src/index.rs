@@ -504,12 +504,7 @@ fn open_windows(dir: &Path, options: &Options, view: &View) -> Windows {
         FilterMode::Off => return Windows::off(),
         FilterMode::AlwaysMaybe => return Windows::always_maybe(),
     };
-    let with_records = view
-        .segments
-        .iter()
-        .filter(|segment| segment.tables.records.rows > 0);
-    let live: Vec<SegmentMark> = with_records.map(|segment| segment.mark()).collect();
-    Windows::open(dir, &live, (options.now)(), filters)
+    Windows::open(dir, &view.marks(), (options.now)(), filters)
 }
 
 /// The threads that merge, if they shall, and fill the filters.

@@ -10,6 +10,7 @@ mod run;
 
 mod backup;
 mod commands;
+mod filters;
 mod inputs;
 mod issuances;
 mod large;
