@@ -490,8 +490,9 @@ fn number_of_next(manifest: &Manifest, wals: &[ReplayedWal]) -> u64 {
 
 /// Removes what a crash left.
 fn clean_up(dir: &Path, manifest: &mut Manifest, wals: &[ReplayedWal]) -> Result<()> {
-    if !manifest.is_published(dir) {
-        // A crash between the two copies, or damage to one: from here on both count again.
+    if manifest.generation > 1 && !manifest.is_published(dir) {
+        // A crash between the two copies, or damage to one: from here on both count again. The first
+        // generation is followed by a second once there is a log file: a reader takes a missing one for a loss.
         manifest.publish(dir)?;
     }
     folder::remove_strangers(dir, manifest)?;
