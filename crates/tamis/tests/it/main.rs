@@ -23,4 +23,6 @@ mod prune;
 mod crash;
 mod damage;
 mod disk_full;
+mod failing_disk;
 mod processes;
+mod read_only;
