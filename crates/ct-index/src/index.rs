@@ -490,8 +490,9 @@ fn number_of_next(manifest: &Manifest, wals: &[ReplayedWal]) -> u64 {
 
 /// Removes what a crash left.
 fn clean_up(dir: &Path, manifest: &mut Manifest, wals: &[ReplayedWal]) -> Result<()> {
-    if !manifest.is_published(dir) {
-        // A crash between the two copies, or damage to one: from here on both count again.
+    if manifest.generation > 1 && !manifest.is_published(dir) {
+        // A crash between the two copies, or damage to one: from here on both count again. The first
+        // generation is followed by a second once there is a log file: a reader takes a missing one for a loss.
         manifest.publish(dir)?;
     }
     folder::remove_strangers(dir, manifest)?;
@@ -504,12 +505,7 @@ fn open_windows(dir: &Path, options: &Options, view: &View) -> Windows {
         FilterMode::Off => return Windows::off(),
         FilterMode::AlwaysMaybe => return Windows::always_maybe(),
     };
-    let with_records = view
-        .segments
-        .iter()
-        .filter(|segment| segment.tables.records.rows > 0);
-    let live: Vec<SegmentMark> = with_records.map(|segment| segment.mark()).collect();
-    Windows::open(dir, &live, (options.now)(), filters)
+    Windows::open(dir, &view.marks(), (options.now)(), filters)
 }
 
 /// The threads that merge, if they shall, and fill the filters.

@@ -68,4 +68,6 @@ pub use index::{Index, Options, Outcome, SuffixList};
 pub use manifest::LogEntry;
 pub use record::Observation;
 pub use snapshot::Snapshot;
-pub use windows::{FilterMode, FilterOptions, WindowStats, WindowsStats};
+pub use windows::{
+    FilterFiles, FilterMode, FilterOptions, FiltersState, WindowFiles, WindowStats, WindowsStats,
+};

@@ -10,6 +10,7 @@ use crate::recover::Loaded;
 use crate::segment::BlockCache;
 use crate::stats::Stats;
 use crate::view::View;
+use crate::windows::{self, FilterFiles};
 use crate::{Error, Result, recover};
 
 /// Attempts to load a folder while its owner replaces files.
@@ -102,6 +103,12 @@ impl Snapshot {
     /// True when some of that damage may have taken rows and records: answers may lack them.
     pub fn rows_lost(&self) -> bool {
         self.view.rows_lost
+    }
+
+    /// What the filter files of the folder say now, about the segments of this picture; their owner goes on
+    /// meanwhile. With `questions`, how often each window says "maybe" to so many random issuances.
+    pub fn filter_files(&self, questions: u64) -> FilterFiles {
+        windows::look(&self.view.dir, &self.view.marks(), questions)
     }
 
     /// Counts and sizes.

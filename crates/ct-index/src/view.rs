@@ -14,6 +14,7 @@ use crate::manifest::LogEntry;
 use crate::memtable::Memtable;
 use crate::segment::Segment;
 use crate::totals::Totals;
+use crate::windows::SegmentMark;
 use crate::{Error, Result};
 
 /// Segments whose own filters are asked for an issuance before the filters of the folder are.
@@ -57,6 +58,15 @@ impl View {
             quick += 1;
             quick <= QUICK_SEGMENTS_MAX && segment.has_issuance_filter()
         })
+    }
+
+    /// What filters know those segments by that hold records.
+    pub(crate) fn marks(&self) -> Vec<SegmentMark> {
+        let with_records = self
+            .segments
+            .iter()
+            .filter(|segment| segment.tables.records.rows > 0);
+        with_records.map(|segment| segment.mark()).collect()
     }
 
     /// Rows not yet in a segment.

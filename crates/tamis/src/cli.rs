@@ -216,6 +216,10 @@ pub(crate) struct ShowArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
+    /// Ask each filter window 100,000 random questions and tell how often it says "maybe" for nothing.
+    /// Reads up to 400 MB of each filter file that is not in memory yet
+    #[arg(long)]
+    pub(crate) measure: bool,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     #[command(flatten)]

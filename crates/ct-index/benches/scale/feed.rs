@@ -1,7 +1,9 @@
 //! Observations of a generated corpus, without certificates.
 
 use tamis_ct_index::key::Identifier;
-use tamis_ct_index::record::{CertificateKind, Fingerprint, Issuance, NAME_SELF, NAME_WILDCARD, Position};
+use tamis_ct_index::record::{
+    CertificateKind, Fingerprint, Issuance, NAME_SELF, NAME_WILDCARD, NameBits, Position,
+};
 use tamis_ct_index::{Batch, Observation};
 use tamis_testbed::{Corpus, CorpusOptions, Entry, Kind};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
@@ -47,12 +49,25 @@ impl Feed {
     /// The next observations; empty at the end.
     pub(crate) fn batch(&mut self, entries: usize) -> Batch {
         let mut batch = Batch::with_capacity(entries);
-        while batch.len() < entries && self.names < self.names_max {
-            let Some(entry) = self.corpus.next() else { break };
-            self.note(&entry);
+        while batch.len() < entries {
+            let Some(entry) = self.entry() else { break };
             self.push(&entry, &mut batch);
         }
         batch
+    }
+
+    /// The next entry; none once there were enough names.
+    pub(crate) fn entry(&mut self) -> Option<Entry> {
+        if self.names >= self.names_max {
+            return None;
+        }
+        let entry = self.corpus.next()?;
+        self.note(&entry);
+        Some(entry)
+    }
+
+    pub(crate) fn issuer(&self, entry: &Entry) -> &str {
+        self.issuers.get(entry.issuance.issuer).map_or("", String::as_str)
     }
 
     fn note(&mut self, entry: &Entry) {
@@ -80,7 +95,7 @@ impl Feed {
             half.copy_from_slice(&xxh3_128_with_seed(&issuance.number.to_le_bytes(), seed).to_le_bytes());
         }
         let seen = Observation {
-            issuance: Issuance(xxh3_64(&issuance.number.to_le_bytes())),
+            issuance: Issuance(issuance_key(entry)),
             serial: &issuance.serial,
             fingerprint: Some(Fingerprint { kind, sha256 }),
             position: Some(Position {
@@ -91,15 +106,31 @@ impl Feed {
             first_seen: (entry.timestamp_ms / 1_000) as i64,
             not_before: Some(issuance.not_before as i64),
             not_after: Some(issuance.not_after as i64),
-            issuer: self.issuers.get(issuance.issuer).map_or("", String::as_str),
+            issuer: self.issuer(entry),
             organization: issuance.organisation.as_deref().unwrap_or(""),
             names_total: issuance.names.len() as u64,
             deviations: 0,
         };
-        let names = issuance.names.iter().map(|name| match name.strip_prefix("*.") {
-            Some(host) => (Identifier::Host(host), NAME_WILDCARD),
-            None => (Identifier::Host(name), NAME_SELF),
-        });
+        // As an import reads them: `name` and `*.name` are one.
+        let mut names: Vec<(&str, NameBits)> = Vec::with_capacity(issuance.names.len());
+        for name in &issuance.names {
+            let (host, bits) = match name.strip_prefix("*.") {
+                Some(host) => (host, NAME_WILDCARD),
+                None => (name.as_str(), NAME_SELF),
+            };
+            match names.iter_mut().find(|(known, _)| *known == host) {
+                Some((_, known)) => *known |= bits,
+                None => names.push((host, bits)),
+            }
+        }
+        let names = names
+            .into_iter()
+            .map(|(host, bits)| (Identifier::Host(host), bits));
         batch.push(&seen, issuance.common_name.iter().map(String::as_str), names);
     }
+}
+
+/// Under which copies of an entry meet.
+pub(crate) fn issuance_key(entry: &Entry) -> u64 {
+    xxh3_64(&entry.issuance.number.to_le_bytes())
 }

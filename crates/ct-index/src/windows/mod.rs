@@ -3,7 +3,7 @@
 //! A filter is asked with the 64-bit issuance hash as it is: it is uniform, filters mix it with their own
 //! secret seeds, and more bits could only be made of the same 64.
 //!
-//! Reading order: [`month`], [`window`], [`pending`], [`state`], then `open`, `ask`, `checkpoint`, `settle`.
+//! Reading order: [`month`], [`window`], [`pending`], [`state`], then `open`, `ask`, `checkpoint`, `settle`; `inspect` is for who does not own them.
 //!
 //! # The rules of a hint
 //! [`Hint::New`] for (issuance, date) says: **no segment holds this issuance with this date**. Everything else
@@ -35,6 +35,7 @@
 
 mod ask;
 mod checkpoint;
+mod inspect;
 mod issuances;
 mod month;
 mod open;
@@ -55,6 +56,8 @@ use month::{Calendar, Month, WindowKey};
 use pending::Pending;
 use window::Window;
 
+pub(crate) use inspect::look;
+pub use inspect::{FilterFiles, FiltersState, WindowFiles};
 pub(crate) use issuances::Issuances;
 #[cfg(test)]
 pub(crate) use settle::Settled;

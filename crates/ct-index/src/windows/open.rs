@@ -13,7 +13,7 @@ use super::window::{SUFFIX, Status, Window, WindowFile, path_of};
 use super::{FilterOptions, Need, SegmentMark, Shared, Trouble, Windows, Writing};
 
 /// Folder of the filters in that of the index. Its owner may remove it whenever nobody has the index open.
-const FOLDER: &str = "filters";
+pub(super) const FOLDER: &str = "filters";
 /// A clock that is set back so many months is an hour at the end of a month; more is a clock that was wrong.
 const CLOCK_BACK_MONTHS_MAX: u32 = 1;
 const RATE_MIN: f64 = 0.000_001;

@@ -109,14 +109,15 @@ impl Windows {
 
 /// How many of `count` random keys the window may hold.
 fn maybe_of_random(window: &Window, count: u64) -> u64 {
-    let seed = random();
-    let mut keys: Vec<Placed> = (0..count)
-        .map(|number| Placed {
-            key: xxhash_rust::xxh3::xxh3_64_with_seed(&number.to_le_bytes(), seed),
-            at: 0,
-        })
+    let mut keys: Vec<Placed> = random_keys(random(), count)
+        .map(|key| Placed { key, at: 0 })
         .collect();
     let mut maybe = 0;
     window.sift(&mut keys, |_| maybe += 1);
     maybe
+}
+
+/// Keys that nobody inserted.
+pub(super) fn random_keys(seed: u64, count: u64) -> impl Iterator<Item = u64> {
+    (0..count).map(move |number| xxhash_rust::xxh3::xxh3_64_with_seed(&number.to_le_bytes(), seed))
 }

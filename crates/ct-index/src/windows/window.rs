@@ -20,7 +20,7 @@ use super::{FilterOptions, Trouble};
 /// six files to ask if it started with the smallest.
 const GROWTH: u64 = 4;
 /// More are never asked for one key.
-const FILES_MAX: usize = 24;
+pub(super) const FILES_MAX: usize = 24;
 /// What a key takes in the largest filters, for the plan of sizes alone.
 const BYTES_PER_KEY: u64 = 2;
 /// The part of the budget that the largest file may take.

@@ -2,15 +2,21 @@
 
 use serde_json::{Map, Value, json};
 use tamis_ct_index::stats::Stats;
+use tamis_ct_index::{FilterFiles, WindowFiles};
 use tamis_ct_log::Deviation;
 
 use crate::Outcome;
 use crate::cli::{Format, StatsArgs};
 use crate::ct::open_snapshot;
-use crate::render::{Row, document, row};
+use crate::render::{Row, counted, document, row};
+
+/// Questions that a measurement asks each filter window.
+const QUESTIONS: u64 = 100_000;
 
 pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
-    let stats = open_snapshot(&args.data.data)?.stats();
+    let snapshot = open_snapshot(&args.data.data)?;
+    let stats = snapshot.stats();
+    let found = snapshot.filter_files(if args.measure { QUESTIONS } else { 0 });
     let totals = &stats.totals;
     let names_bytes = region_bytes(&stats, &["names", "domains", "meta"]);
     let issuance_bytes = stats.segment_bytes - names_bytes;
@@ -43,6 +49,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
     facts.insert("regions".to_owned(), regions(&stats, args.format.format));
     facts.insert("costs".to_owned(), costs(&stats, args.format.format));
     facts.insert("tiers".to_owned(), tiers(&stats, args.format.format));
+    facts.insert("filters".to_owned(), filters(&found, args.format.format));
     facts.insert("faults".to_owned(), json!(stats.faults));
     document(args.format.format, &facts)?;
     Ok(Outcome::Success)
@@ -137,4 +144,67 @@ fn regions(stats: &Stats, format: Format) -> Value {
         json!({ "region": region.region, "rows": region.rows, "bytes": region.bytes })
     });
     Value::Array(told.collect())
+}
+
+/// The filter windows: how full they are, and how often they are of no use.
+fn filters(found: &FilterFiles, format: Format) -> Value {
+    if format != Format::Table {
+        return json!({
+            "state": found.state.name(),
+            "reason": found.reason,
+            "bytes": found.bytes,
+            "segments_covered": found.segments_covered,
+            "segments_missing": found.segments_missing,
+            "windows": found.windows.iter().map(window).collect::<Vec<_>>(),
+        });
+    }
+    let mut lines = vec![format!(
+        "{}: {} bytes, {} covered, {} missing",
+        found.state.name(),
+        found.bytes,
+        counted(found.segments_covered, "segment", "segments"),
+        found.segments_missing
+    )];
+    lines.extend(found.reason.clone());
+    for WindowFiles {
+        stats,
+        measured_rate,
+        fault,
+    } in &found.windows
+    {
+        let measured = measured_rate.map_or(String::new(), |rate| format!(", measured {}", percent(rate)));
+        lines.push(format!(
+            "{:10} {:10} {:>3} files {:>12} bytes {:>11} of {:>11} keys {:>5.0} % full, maybe for nothing {}{measured}",
+            stats.window,
+            stats.status,
+            stats.files,
+            stats.bytes,
+            stats.keys,
+            stats.planned,
+            stats.saturation() * 100.0,
+            percent(stats.expected_rate),
+        ));
+        lines.extend(fault.clone());
+    }
+    json!(lines)
+}
+
+fn percent(rate: f64) -> String {
+    format!("{:.3} %", rate * 100.0)
+}
+
+fn window(found: &WindowFiles) -> Value {
+    let stats = &found.stats;
+    json!({
+        "window": stats.window,
+        "status": stats.status,
+        "files": stats.files,
+        "bytes": stats.bytes,
+        "keys": stats.keys,
+        "keys_planned": stats.planned,
+        "saturation": stats.saturation(),
+        "expected_rate": stats.expected_rate,
+        "measured_rate": found.measured_rate,
+        "fault": found.fault,
+    })
 }

@@ -10,6 +10,7 @@ mod run;
 
 mod backup;
 mod commands;
+mod filters;
 mod inputs;
 mod issuances;
 mod large;
@@ -22,4 +23,6 @@ mod prune;
 mod crash;
 mod damage;
 mod disk_full;
+mod failing_disk;
 mod processes;
+mod read_only;
