@@ -169,8 +169,12 @@ impl Compactor<'_> {
         if let Some(totals) = &change.totals {
             next.totals.clone_from(totals);
         }
-        next.publish(self.dir)
-            .inspect_err(|error| self.take_back(&next, &new, error))?;
+        if let Err(error) = next.publish(self.dir) {
+            // What is published next must not pass for this one.
+            manifest.generation = next.generation;
+            self.take_back(&next, &new, &error);
+            return Err(error);
+        }
         *manifest = next;
         drop(manifest);
         self.shared.update(|view| {
