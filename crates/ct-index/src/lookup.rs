@@ -147,7 +147,7 @@ impl View {
 
     /// Records with this SHA-256 fingerprint.
     pub(crate) fn of_sha256(&self, sha256: &[u8; 32]) -> Result<Vec<CertRecord>> {
-        let hash = crate::segment::writer::hash_of_sha256(sha256);
+        let hash = crate::segment::hashes::hash_of_sha256(sha256);
         let same = |print: &Fingerprint| print.sha256 == *sha256;
         let wanted = |record: &CertRecord| record.fingerprints.iter().any(same);
         let mut found = self.led_to(BlockKind::Fingerprints, hash, &wanted)?;

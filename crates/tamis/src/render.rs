@@ -3,7 +3,7 @@
 //! # Invariants
 //! stdout carries data only. What is shown is hostile input, and nothing that a terminal would obey or
 //! that turns the direction of text gets through: tables and CSV write it out ([`printable`]), JSON
-//! keeps the text exact and writes it as `\uXXXX`. A row of NDJSON or CSV is always one line.
+//! keeps the text exact and writes it as an escape such as `\u202e`. A row of NDJSON or CSV is always one line.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -136,7 +136,7 @@ pub(crate) fn json_line(value: &Value) -> String {
     json_escaped(value.to_string())
 }
 
-/// The same JSON with what is hidden as `\uXXXX`: terminals obey more than JSON must escape. Only
+/// The same JSON with what is hidden as escapes such as `\u202e`: terminals obey more than JSON must escape. Only
 /// strings can hold such characters; a line feed between them is layout.
 fn json_escaped(json: String) -> String {
     let hides = |c: char| c != '\n' && tamis_hostname::is_hidden(c);

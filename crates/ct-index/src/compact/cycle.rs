@@ -72,6 +72,10 @@ impl Parts {
         bytes_per_second: u64,
         work: impl FnOnce(&Compactor<'_>) -> Result<T>,
     ) -> Result<T> {
+        if bytes_per_second == 0 {
+            // Somebody waits: what the background merges now need not be slow any more.
+            self.pace.limit(0);
+        }
         let _one = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         self.pace.limit(bytes_per_second);
         work(&Compactor {

@@ -9,44 +9,22 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use super::{Outputs, lookups, names};
 use crate::Result;
 use crate::manifest::{HashPart, Holds, KeyPart};
 use crate::record::CertRecord;
 use crate::segment::Segment;
-use crate::segment::hashes::Entry;
-use crate::segment::writer::hash_of_sha256;
+use crate::segment::hashes::Entries;
 
 /// Merges flushes, given by age.
 pub(super) fn merge(inputs: &[Arc<Segment>], outputs: &mut Outputs<'_>) -> Result<()> {
     names::write(inputs, KeyPart::default(), outputs)?;
     let mut found = Entries::default();
     write_records(inputs, outputs, &mut found)?;
+    found.sort();
     let count = found.0.iter().map(|entries| entries.len() as u64).sum();
-    let sorted = found.0.map(|mut entries| {
-        entries.sort_unstable();
-        entries.into_iter().map(Ok)
-    });
+    let sorted = found.0.map(|entries| entries.into_iter().map(Ok));
     lookups::write(sorted, HashPart::default(), count, outputs)
-}
-
-/// What leads to records, by [`lookups::KINDS`].
-#[derive(Default)]
-struct Entries([Vec<Entry>; lookups::KINDS.len()]);
-
-impl Entries {
-    fn note(&mut self, record: &CertRecord) {
-        let [fingerprints, serials, issuances] = &mut self.0;
-        for fingerprint in &record.fingerprints {
-            fingerprints.push(Entry::new(hash_of_sha256(&fingerprint.sha256), record.seq));
-        }
-        if !record.slim {
-            serials.push(Entry::new(xxh3_64(&record.serial), record.seq));
-        }
-        issuances.push(Entry::new(record.issuance, record.seq));
-    }
 }
 
 fn write_records(inputs: &[Arc<Segment>], outputs: &mut Outputs<'_>, found: &mut Entries) -> Result<()> {
@@ -69,7 +47,8 @@ fn write_records(inputs: &[Arc<Segment>], outputs: &mut Outputs<'_>, found: &mut
                         record.fold(copy);
                     }
                 }
-                found.note(&record);
+                let serial = (!record.slim).then_some(record.serial.as_slice());
+                found.note(record.seq, record.issuance, serial, &record.fingerprints);
                 record.with_view(|view| open.writer.record_alone(view))?;
                 open.entry.records += 1;
             }

@@ -7,11 +7,8 @@ use super::{Open, Outputs};
 use crate::manifest::{HashPart, Holds, KeyPart, SegmentEntry};
 use crate::segment::Segment;
 use crate::segment::block::BlockKind;
-use crate::segment::hashes::{Entry, HashesBlock};
+use crate::segment::hashes::{Entry, HashesBlock, LOOKUPS};
 use crate::{Error, Result};
-
-/// The look-ups of a segment, in the order of its file.
-pub(super) const KINDS: [BlockKind; 3] = [BlockKind::Fingerprints, BlockKind::Serials, BlockKind::Issuances];
 
 /// Bits kept of a hash from the first merge on, so that merges never miss bits that a larger table
 /// needs: at ten billion entries one look-up in a hundred reads a record in vain.
@@ -26,13 +23,13 @@ pub(super) fn merge(
     let parts = entries.iter().map(|entry| entry.hashes);
     let cell = parts.reduce(HashPart::around).unwrap_or_default();
     let count: u64 = entries.iter().map(|entry| entry.rows).sum();
-    let streams = KINDS.map(|kind| Streams::open(inputs, kind));
+    let streams = LOOKUPS.map(|kind| Streams::open(inputs, kind));
     write(streams, cell, count, outputs)
 }
 
 /// Writes sorted entries of each kind into parts of `cell`; there are about `count` of all kinds.
 pub(super) fn write<I: Iterator<Item = Result<Entry>>>(
-    entries: [I; KINDS.len()],
+    entries: [I; LOOKUPS.len()],
     cell: HashPart,
     count: u64,
     outputs: &mut Outputs<'_>,
@@ -59,7 +56,7 @@ fn write_part<I: Iterator<Item = Result<Entry>>>(
     outputs: &mut Outputs<'_>,
 ) -> Result<()> {
     let mut open = outputs.open(Holds::Lookups, KeyPart::default(), part)?;
-    for (kind, stream) in KINDS.into_iter().zip(streams) {
+    for (kind, stream) in LOOKUPS.into_iter().zip(streams) {
         let mut table = open.writer.look_up(kind, u64::BITS - KEPT_BITS);
         let mut rows = 0;
         let in_part = |entry: &Result<Entry>| entry.as_ref().map_or(true, |entry| part.holds(entry.hash()));
@@ -76,7 +73,7 @@ fn write_part<I: Iterator<Item = Result<Entry>>>(
 
 /// True when a look-up of the segment leads to a seq that is `wanted`.
 pub(super) fn any(input: &Arc<Segment>, wanted: impl Fn(u64) -> bool) -> Result<bool> {
-    for kind in KINDS {
+    for kind in LOOKUPS {
         for entry in Streams::open(std::slice::from_ref(input), kind) {
             if wanted(entry?.seq()) {
                 return Ok(true);
@@ -93,7 +90,7 @@ pub(super) fn sift(
     open: &mut Open,
     outputs: &Outputs<'_>,
 ) -> Result<()> {
-    for kind in KINDS {
+    for kind in LOOKUPS {
         let mut table = open.writer.look_up(kind, u64::BITS - KEPT_BITS);
         let mut rows = 0;
         for entry in Streams::open(std::slice::from_ref(input), kind) {

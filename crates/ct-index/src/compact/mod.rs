@@ -24,6 +24,7 @@ pub mod prune;
 mod records;
 mod seq_set;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -71,19 +72,21 @@ pub(crate) struct Compactor<'i> {
 }
 
 impl Compactor<'_> {
-    /// Merges once, if the policy finds something worth it. Segments with damage are left alone.
+    /// Merges once, if the policy finds something worth it. Segments with damage, and lost ones, are left
+    /// alone.
     pub(crate) fn step(&self, policy: &Policy, done: &mut Compacted) -> Result<bool> {
         self.shared.check()?;
-        let damaged: Vec<u64> = {
+        // One that is lost was not opened: it must not keep the others from being merged.
+        let usable: HashSet<u64> = {
             let view = self.shared.load();
-            let segments = view.segments.iter().filter(|segment| segment.is_damaged());
+            let segments = view.segments.iter().filter(|segment| !segment.is_damaged());
             segments.map(|segment| segment.id).collect()
         };
         let (job, cuts) = {
             let manifest = self.manifest();
             let whole = manifest.segments.iter();
             let whole: Vec<SegmentEntry> = whole
-                .filter(|entry| !damaged.contains(&entry.id))
+                .filter(|entry| usable.contains(&entry.id))
                 .cloned()
                 .collect();
             let Some(job) = policy.choose(&whole) else {

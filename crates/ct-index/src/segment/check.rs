@@ -10,14 +10,13 @@ use crate::coding::Reader;
 use crate::record::CertRecord;
 use crate::segment::block::BlockKind;
 use crate::segment::filter::LineFilter;
-use crate::segment::hashes::{Entry, HashesBlock};
+use crate::segment::hashes::{Entries, Entry, HashesBlock, LOOKUPS};
 use crate::segment::meta::{Meta, MetaBuilder};
 use crate::segment::names::{NamesBlock, index_key};
 use crate::segment::organizations::OrganizationsBlock;
 use crate::segment::positions::{self, Bounds};
 use crate::segment::reader::{Segment, Table};
 use crate::segment::records::RecordsBlock;
-use crate::segment::writer::hash_of_sha256;
 use crate::{Error, Result};
 
 /// Magic of meta that was rebuilt into a file of its own.
@@ -112,10 +111,6 @@ impl SegmentCheck {
     }
 }
 
-/// The look-ups, in the order of tallies.
-pub(crate) const LOOKUPS: [BlockKind; 3] =
-    [BlockKind::Fingerprints, BlockKind::Serials, BlockKind::Issuances];
-
 /// A number of seqs and a sum over them, whatever their order: equal for equal ones, and almost never
 /// for others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -161,28 +156,22 @@ pub(crate) fn check(segment: &Segment, issuers: u32) -> SegmentCheck {
 /// What the records table says that other tables must repeat.
 #[derive(Default)]
 struct Records {
-    /// By [`LOOKUPS`].
-    entries: [Vec<Entry>; LOOKUPS.len()],
+    entries: Entries,
     bounds: Bounds,
     names: u64,
 }
 
 impl Records {
     fn note(&mut self, record: &CertRecord) {
-        let [fingerprints, serials, issuances] = &mut self.entries;
-        for print in &record.fingerprints {
-            fingerprints.push(Entry::new(hash_of_sha256(&print.sha256), record.seq));
-        }
-        if !record.slim {
-            serials.push(Entry::new(xxh3_64(&record.serial), record.seq));
-        }
-        issuances.push(Entry::new(record.issuance, record.seq));
+        let serial = (!record.slim).then_some(record.serial.as_slice());
+        self.entries
+            .note(record.seq, record.issuance, serial, &record.fingerprints);
         self.names += record.names.len() as u64;
     }
 
     /// True when two records are of one issuance hash: their rows fold.
     fn collide(&self) -> bool {
-        let [.., issuances] = &self.entries;
+        let [.., issuances] = &self.entries.0;
         issuances
             .windows(2)
             .any(|pair| matches!(pair, [a, b] if a.hash() == b.hash()))
@@ -286,8 +275,8 @@ impl Checker<'_> {
                 Ok(())
             },
         )?;
-        for (entries, expected) in self.records.entries.iter_mut().zip(&mut self.found.expected) {
-            entries.sort_unstable();
+        self.records.entries.sort();
+        for (entries, expected) in self.records.entries.0.iter().zip(&mut self.found.expected) {
             entries.iter().for_each(|entry| expected.note(entry.seq()));
         }
         self.same_count("records", self.found.records, self.segment.tables.records.rows)?;
@@ -313,6 +302,7 @@ impl Checker<'_> {
         let expected = self
             .records
             .entries
+            .0
             .get_mut(number)
             .map(std::mem::take)
             .unwrap_or_default();
@@ -408,7 +398,7 @@ impl Checker<'_> {
         };
         let read = |payload: &[u8]| LineFilter::read(&mut Reader::new(payload));
         let filter = segment.blocks.file.block(BlockKind::IssuanceFilter, at, read)?;
-        let [.., issuances] = &self.records.entries;
+        let [.., issuances] = &self.records.entries.0;
         if issuances.iter().all(|entry| filter.may_hold(entry.hash())) {
             return Ok(());
         }

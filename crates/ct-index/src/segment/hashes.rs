@@ -6,7 +6,15 @@
 //! shift) | seqs (fixed width over the smallest)`. Only so many bits of a hash are kept that one look-up
 //! in a thousand reads a record in vain; the record itself has the last word.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::coding::{Decoded, Malformed, Reader, put_fixed, put_varint, width_of};
+use crate::record::Fingerprint;
+use crate::segment::block::BlockKind;
+
+/// The look-ups of a segment, in the order of its file.
+pub(crate) const LOOKUPS: [BlockKind; 3] =
+    [BlockKind::Fingerprints, BlockKind::Serials, BlockKind::Issuances];
 
 /// Entries of a full block.
 pub(crate) const BLOCK_ENTRIES: usize = 512;
@@ -29,6 +37,35 @@ impl Entry {
     pub(crate) fn seq(self) -> u64 {
         self.0 as u64
     }
+}
+
+/// What leads to records, by [`LOOKUPS`].
+#[derive(Debug, Default)]
+pub(crate) struct Entries(pub(crate) [Vec<Entry>; LOOKUPS.len()]);
+
+impl Entries {
+    /// Notes what leads to the record `seq`; a slim copy is not found by its serial number.
+    pub(crate) fn note(&mut self, seq: u64, issuance: u64, serial: Option<&[u8]>, prints: &[Fingerprint]) {
+        let Self([fingerprints, serials, issuances]) = self;
+        fingerprints.extend(
+            prints
+                .iter()
+                .map(|print| Entry::new(hash_of_sha256(&print.sha256), seq)),
+        );
+        serials.extend(serial.map(|serial| Entry::new(xxh3_64(serial), seq)));
+        issuances.push(Entry::new(issuance, seq));
+    }
+
+    pub(crate) fn sort(&mut self) {
+        self.0.iter_mut().for_each(|entries| entries.sort_unstable());
+    }
+}
+
+/// The hash of a fingerprint: it is uniform already.
+pub(crate) fn hash_of_sha256(sha256: &[u8; 32]) -> u64 {
+    sha256
+        .first_chunk::<8>()
+        .map_or(0, |head| u64::from_be_bytes(*head))
 }
 
 /// How far hashes are shifted in a table of `count` entries, whose hashes share `shared` leading bits.

@@ -12,8 +12,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use crate::index::SuffixList;
 use crate::manifest::Holds;
 use crate::record::RecordView;
@@ -22,7 +20,7 @@ use crate::segment::block::{BlockAt, BlockKind};
 use crate::segment::columns::Codec;
 use crate::segment::file::Output;
 use crate::segment::filter::LineFilter;
-use crate::segment::hashes::{self, Entry};
+use crate::segment::hashes::{self, Entries, Entry, LOOKUPS};
 use crate::segment::index::IndexWriter;
 use crate::segment::layout::{self, Footer, TableEntry};
 use crate::segment::meta::MetaBuilder;
@@ -93,9 +91,7 @@ pub(crate) struct SegmentWriter {
     blocks_of_records: u64,
     first_seq: u64,
     bounds: Bounds,
-    fingerprints: Vec<Entry>,
-    serials: Vec<Entry>,
-    issuances: Vec<Entry>,
+    entries: Entries,
     organizations: Vec<String>,
     organization_numbers: HashMap<String, u32>,
 }
@@ -128,9 +124,7 @@ impl SegmentWriter {
             blocks_of_records: 0,
             first_seq: 0,
             bounds: Bounds::default(),
-            fingerprints: Vec::new(),
-            serials: Vec::new(),
-            issuances: Vec::new(),
+            entries: Entries::default(),
             organizations: Vec::new(),
             organization_numbers: HashMap::new(),
         })
@@ -218,15 +212,9 @@ impl SegmentWriter {
 
     /// Adds a record and what leads to it.
     pub(crate) fn record(&mut self, record: &RecordView<'_>) -> Result<()> {
-        let seq = record.seq;
-        for fingerprint in record.fingerprints {
-            let hash = hash_of_sha256(&fingerprint.sha256);
-            self.fingerprints.push(Entry::new(hash, seq));
-        }
-        if !record.slim {
-            self.serials.push(Entry::new(xxh3_64(record.serial), seq));
-        }
-        self.issuances.push(Entry::new(record.issuance, seq));
+        let serial = (!record.slim).then_some(record.serial);
+        self.entries
+            .note(record.seq, record.issuance, serial, record.fingerprints);
         self.record_alone(record)
     }
 
@@ -302,14 +290,11 @@ impl SegmentWriter {
 
     /// The look-ups of the records that came.
     fn look_ups(&mut self) -> Result<()> {
-        let issuances: Vec<u64> = self.issuances.iter().map(|entry| entry.hash()).collect();
-        let tables = [
-            (BlockKind::Fingerprints, std::mem::take(&mut self.fingerprints)),
-            (BlockKind::Serials, std::mem::take(&mut self.serials)),
-            (BlockKind::Issuances, std::mem::take(&mut self.issuances)),
-        ];
-        for (kind, mut entries) in tables {
-            entries.sort_unstable();
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.sort();
+        let [.., issuances] = &entries.0;
+        let issuances: Vec<u64> = issuances.iter().map(|entry| entry.hash()).collect();
+        for (kind, entries) in LOOKUPS.into_iter().zip(entries.0) {
             let mut table = self.look_up(kind, hashes::shift_for(entries.len() as u64, 0));
             for entry in entries {
                 table.push(entry)?;
@@ -398,11 +383,4 @@ impl LookupWriter<'_> {
         self.writer.footer.tables.push(table);
         Ok(())
     }
-}
-
-/// The hash of a fingerprint: it is uniform already.
-pub(crate) fn hash_of_sha256(sha256: &[u8; 32]) -> u64 {
-    sha256
-        .first_chunk::<8>()
-        .map_or(0, |head| u64::from_be_bytes(*head))
 }

@@ -170,6 +170,31 @@ fn unfinished_segments_go_and_newer_formats_stay() {
 }
 
 #[test]
+fn a_lost_segment_keeps_no_other_from_being_merged() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = pairs(90);
+    let index = open(dir.path(), 1_000_000);
+    for part in all.chunks(60) {
+        index.append(&batch(part)).unwrap();
+        index.flush().unwrap();
+    }
+    index.close().unwrap();
+    std::fs::remove_file(segment_of(dir.path())).unwrap();
+    let index = open(dir.path(), 1_000_000);
+    let done = index
+        .compact(&tamis_ct_index::compact::Policy::everything())
+        .unwrap();
+    assert_eq!((done.merges, done.segments), (1, 2));
+    let snapshot = index.snapshot();
+    assert!(snapshot.rows_lost(), "the loss is told");
+    for seen in &all[60..] {
+        assert_eq!(snapshot.by_sha256(&seen.sha256()).unwrap().len(), 1);
+    }
+    let report = tamis_ct_index::check(dir.path(), |_, _| {}).unwrap();
+    assert_eq!(report.faults.len(), 1, "{:?}", report.faults);
+}
+
+#[test]
 fn a_lost_manifest_never_costs_the_data() {
     let dir = tempfile::tempdir().unwrap();
     let model = folder(dir.path());
