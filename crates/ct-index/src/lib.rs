@@ -3,7 +3,7 @@
 //! Write side: [`Batch`] (encoded observations) → [`Index`] (judge, log, memtable) → segments.
 //! Read side: [`Snapshot`] (a consistent picture) → [`query`] (pages of names and certificates).
 //! Reading order of the code: [`key`], [`record`], [`batch`], [`index`], `memtable`, `segment`,
-//! `recover`, [`query`], `lookup`; then [`compact`] (merges, prune), `windows` (filters), [`backup`].
+//! `recover`, [`query`], `lookup`; then [`compact`] (merges, prune), `windows` (filters), [`mod@backup`].
 //!
 //! # Invariants
 //! - An acknowledged observation survives a crash and is there once.
