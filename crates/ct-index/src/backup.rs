@@ -252,8 +252,7 @@ impl Partial {
         let now = Manifest::read(dir)?.0.map(|now| now.logs).unwrap_or_default();
         for log in now {
             if manifest.logs.iter().all(|known| known.number != log.number) {
-                let ranges = Vec::new();
-                manifest.logs.push(LogEntry { ranges, ..log });
+                manifest.logs.push(LogEntry::new(log.number, log.name));
             }
         }
         Ok(manifest)

@@ -4,6 +4,8 @@
 //! A batch holds records in their wire form with issuer numbers local to the batch; the writer maps
 //! them to the dictionary when it commits, so that building needs no lock.
 
+use std::sync::Arc;
+
 use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -21,6 +23,20 @@ pub struct LogRange {
     pub end: u64,
 }
 
+/// How far whoever reads a log has come, in a form of its own: the index keeps it and never looks inside.
+///
+/// It travels in the frame of the batch, so that after a crash it is exactly as old as the data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogProgress {
+    /// Number of the log.
+    pub log: u16,
+    /// At most [`PROGRESS_BYTES_MAX`] of them.
+    pub bytes: Arc<[u8]>,
+}
+
+/// Of the progress of one log.
+pub const PROGRESS_BYTES_MAX: usize = 1 << 20;
+
 /// Observations on their way into the index.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -28,6 +44,7 @@ pub struct Batch {
     pub(crate) ends: Vec<u32>,
     pub(crate) issuers: Vec<Box<str>>,
     pub(crate) covers: Vec<LogRange>,
+    pub(crate) progress: Vec<LogProgress>,
     /// Numbers of the issuers, by XXH3 of the text.
     issuer_numbers: HashTable<u32>,
 }
@@ -83,6 +100,17 @@ impl Batch {
     /// Says which leaves of a log this batch covers, whether or not they were readable.
     pub fn cover(&mut self, range: LogRange) {
         self.covers.push(range);
+    }
+
+    /// Says how far the reader of a log has come with this batch; the last word counts.
+    pub fn progress(&mut self, progress: LogProgress) {
+        self.progress.retain(|earlier| earlier.log != progress.log);
+        self.progress.push(progress);
+    }
+
+    /// True when appending it changes nothing.
+    pub(crate) fn tells_nothing(&self) -> bool {
+        self.is_empty() && self.covers.is_empty() && self.progress.is_empty()
     }
 
     fn issuer_number(&mut self, issuer: &str) -> u32 {

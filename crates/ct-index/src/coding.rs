@@ -141,7 +141,13 @@ impl<'a> Reader<'a> {
 
     /// A length-prefixed slice.
     pub(crate) fn bytes(&mut self) -> Decoded<&'a [u8]> {
-        let length = self.bounded(self.rest.len() as u64, "length runs past the end")?;
+        self.bytes_within(u64::MAX)
+    }
+
+    /// A length-prefixed slice that is no longer than `limit`.
+    pub(crate) fn bytes_within(&mut self, limit: u64) -> Decoded<&'a [u8]> {
+        let limit = limit.min(self.rest.len() as u64);
+        let length = self.bounded(limit, "length over its limit or past the end")?;
         self.take(length)
     }
 

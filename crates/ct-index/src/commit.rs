@@ -4,8 +4,11 @@
 //! See `docs/formats/wal.md`. Everything that must hold together travels in one frame, so a crash
 //! neither loses nor replays a part of it.
 
-use crate::batch::LogRange;
+use std::sync::Arc;
+
+use crate::batch::{LogProgress, LogRange, PROGRESS_BYTES_MAX};
 use crate::coding::{Decoded, Malformed, Reader, put_bytes, put_varint};
+use crate::manifest::{self, LogEntry};
 use crate::totals::Totals;
 
 /// Magic of a write-ahead log file.
@@ -26,6 +29,7 @@ pub(crate) struct CommitHead {
     /// Number in the dictionary of each issuer of the batch.
     pub(crate) issuers: Vec<u32>,
     pub(crate) covers: Vec<LogRange>,
+    pub(crate) progress: Vec<LogProgress>,
     pub(crate) totals: Totals,
     pub(crate) records: u64,
 }
@@ -48,6 +52,11 @@ impl CommitHead {
             put_varint(out, range.start);
             put_varint(out, range.end.saturating_sub(range.start));
         }
+        put_varint(out, self.progress.len() as u64);
+        for progress in &self.progress {
+            put_varint(out, u64::from(progress.log));
+            put_bytes(out, &progress.bytes);
+        }
         self.totals.encode_into(out);
         put_varint(out, self.records);
     }
@@ -66,17 +75,38 @@ impl CommitHead {
             head.issuers.push(number(reader)?);
         }
         for _ in 0..reader.bounded(reader.remaining() as u64, "too many ranges")? {
-            let log = reader.bounded(u64::from(u16::MAX), "log number over 16 bits")? as u16;
+            let log = log_number(reader)?;
             let start = reader.varint()?;
             let end = start
                 .checked_add(reader.varint()?)
                 .ok_or(Malformed("range overflows"))?;
             head.covers.push(LogRange { log, start, end });
         }
+        for _ in 0..reader.bounded(reader.remaining() as u64, "too many logs")? {
+            let log = log_number(reader)?;
+            let bytes = Arc::from(reader.bytes_within(PROGRESS_BYTES_MAX as u64)?);
+            head.progress.push(LogProgress { log, bytes });
+        }
         head.totals = Totals::read(reader)?;
         head.records = reader.varint()?;
         Ok(head)
     }
+
+    /// Whether it says anything about how far logs were read.
+    pub(crate) fn advances(&self) -> bool {
+        !(self.covers.is_empty() && self.progress.is_empty())
+    }
+
+    /// Notes how far logs were read.
+    pub(crate) fn advance(&self, logs: &mut Arc<Vec<LogEntry>>) {
+        if self.advances() {
+            manifest::advance(Arc::<Vec<LogEntry>>::make_mut(logs), &self.covers, &self.progress);
+        }
+    }
+}
+
+fn log_number(reader: &mut Reader<'_>) -> Decoded<u16> {
+    Ok(reader.bounded(u64::from(u16::MAX), "log number over 16 bits")? as u16)
 }
 
 fn number(reader: &mut Reader<'_>) -> Decoded<u32> {
@@ -98,6 +128,10 @@ mod tests {
                 log: 2,
                 start: 5,
                 end: 1 << 40,
+            }],
+            progress: vec![LogProgress {
+                log: 2,
+                bytes: Arc::from(&b"up to here"[..]),
             }],
             totals: Totals {
                 issuances: 2,

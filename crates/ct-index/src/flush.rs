@@ -131,6 +131,7 @@ impl Flusher {
         for log in &mut next.logs {
             if let Some(seen) = job.view.logs.iter().find(|seen| seen.number == log.number) {
                 log.ranges.clone_from(&seen.ranges);
+                log.progress = Arc::clone(&seen.progress);
             }
         }
         next.publish(&self.dir)?;

@@ -26,7 +26,7 @@ use crate::compact::{Compacted, Policy};
 use crate::flush::{FlushJob, Flusher};
 use crate::folder;
 use crate::known::KnownIssuances;
-use crate::manifest::{self, LogEntry, Manifest};
+use crate::manifest::{LogEntry, Manifest};
 use crate::memtable::Memtable;
 use crate::recover::{self, Loaded, ReplayedWal, WAL_FORMAT, wal_path};
 use crate::segment::BlockCache;
@@ -275,11 +275,7 @@ impl Index {
                 found: u64::from(u16::MAX) + 1,
                 limit: u64::from(u16::MAX),
             })?;
-        let log = LogEntry {
-            number,
-            name: name.to_owned(),
-            ranges: Vec::new(),
-        };
+        let log = LogEntry::new(number, name.to_owned());
         manifest.logs.push(log.clone());
         manifest.publish(&self.dir)?;
         self.shared.update(|view| Arc::make_mut(&mut view.logs).push(log));
@@ -289,7 +285,7 @@ impl Index {
     /// Judges and logs a batch. It is durable and visible after [`Self::commit`], which also happens by
     /// itself when enough has gathered.
     pub fn append(&self, batch: &Batch) -> Result<Outcome> {
-        if batch.is_empty() && batch.covers.is_empty() {
+        if batch.tells_nothing() {
             return Ok(Outcome::default());
         }
         let mut writer = self.lock();
@@ -337,9 +333,7 @@ impl Index {
                     Arc::make_mut(&mut view.issuers)
                         .extend(head.new_issuers.iter().map(|issuer| Arc::from(issuer.as_ref())));
                 }
-                if !head.covers.is_empty() {
-                    manifest::cover(Arc::<Vec<LogEntry>>::make_mut(&mut view.logs), &head.covers);
-                }
+                head.advance(&mut view.logs);
             }
             view.next_seq = next_seq;
             if let Some(last) = view.memtables.last_mut() {

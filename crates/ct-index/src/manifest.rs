@@ -9,11 +9,12 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tamis_durable::sealed;
 
-use crate::batch::LogRange;
+use crate::batch::{LogProgress, LogRange};
 use crate::totals::Totals;
 use crate::{Error, Result};
 
@@ -153,9 +154,39 @@ pub struct LogEntry {
     pub name: String,
     /// Leaves read so far, as sorted, disjoint `[start, end)` pairs.
     pub ranges: Vec<[u64; 2]>,
+    /// What whoever reads the log keeps about it.
+    #[serde(with = "base64")]
+    pub progress: Arc<[u8]>,
+}
+
+/// Bytes as base64 in JSON.
+mod base64 {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &Arc<[u8]>, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&base64_simd::STANDARD.encode_to_string(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<[u8]>, D::Error> {
+        let text = String::deserialize(from)?;
+        let bytes = base64_simd::STANDARD.decode_to_vec(text);
+        bytes.map(Arc::from).map_err(D::Error::custom)
+    }
 }
 
 impl LogEntry {
+    /// A log of which nothing was read.
+    pub(crate) fn new(number: u16, name: String) -> Self {
+        Self {
+            number,
+            name,
+            ranges: Vec::new(),
+            progress: Arc::default(),
+        }
+    }
+
     /// Adds `[start, end)`, joining what touches.
     pub(crate) fn cover(&mut self, start: u64, end: u64) {
         if start >= end {
@@ -174,11 +205,16 @@ impl LogEntry {
     }
 }
 
-/// Adds the ranges of a commit to the logs they belong to.
-pub(crate) fn cover(logs: &mut [LogEntry], ranges: &[LogRange]) {
+/// Adds what a commit says about logs to the logs it belongs to.
+pub(crate) fn advance(logs: &mut [LogEntry], ranges: &[LogRange], progress: &[LogProgress]) {
     for range in ranges {
         if let Some(log) = logs.iter_mut().find(|log| log.number == range.log) {
             log.cover(range.start, range.end);
+        }
+    }
+    for progress in progress {
+        if let Some(log) = logs.iter_mut().find(|log| log.number == progress.log) {
+            log.progress = Arc::clone(&progress.bytes);
         }
     }
 }
@@ -276,11 +312,7 @@ mod tests {
 
     #[test]
     fn ranges_join() {
-        let mut log = LogEntry {
-            number: 1,
-            name: "a".to_owned(),
-            ranges: Vec::new(),
-        };
+        let mut log = LogEntry::new(1, "a".to_owned());
         for (start, end) in [(10, 20), (30, 40), (20, 25), (0, 5), (24, 31), (7, 7)] {
             log.cover(start, end);
         }

@@ -13,7 +13,7 @@ use tamis_durable::sealed;
 use crate::coding::{Malformed, Reader};
 use crate::commit::{self, CommitHead};
 use crate::known::KnownIssuances;
-use crate::manifest::{self, Manifest};
+use crate::manifest::Manifest;
 use crate::memtable::{Memtable, Run};
 use crate::record::WireRecord;
 use crate::segment::{BlockCache, Segment};
@@ -212,7 +212,7 @@ impl Loaded {
             .next_seq
             .max(head.first_seq.saturating_add(head.records));
         self.view.totals.add(&head.totals);
-        manifest::cover(Arc::<Vec<_>>::make_mut(&mut self.view.logs), &head.covers);
+        head.advance(&mut self.view.logs);
         memtable.push(run);
         Ok(Ok(()))
     }

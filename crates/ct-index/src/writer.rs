@@ -77,6 +77,7 @@ impl Writer {
         let mut head = CommitHead {
             first_seq: self.next_seq,
             covers: batch.covers.clone(),
+            progress: batch.progress.clone(),
             ..CommitHead::default()
         };
         self.map_issuers(batch, &mut head)?;
@@ -161,7 +162,7 @@ impl Writer {
     }
 
     fn log_frame(&mut self, head: CommitHead, frame: Frame) -> Result<()> {
-        if head.records == 0 && head.covers.is_empty() && head.new_issuers.is_empty() {
+        if head.records == 0 && head.new_issuers.is_empty() && !head.advances() {
             return Ok(());
         }
         let Frame { mut bytes, run } = frame;
