@@ -245,6 +245,16 @@ impl Index {
             .identity_key
     }
 
+    /// Rows that wait in memory for the disk; appending waits on its own where there are far too many.
+    pub fn waiting_rows(&self) -> usize {
+        self.shared.load().memtable_rows()
+    }
+
+    /// Rows of a memtable that becomes a segment.
+    pub fn flush_rows(&self) -> usize {
+        self.options.flush_rows
+    }
+
     /// The folder.
     pub fn dir(&self) -> &Path {
         &self.dir

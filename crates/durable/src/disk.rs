@@ -3,6 +3,9 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::error::{Result, io_at};
 
 /// What a writer asks of the disk. Every default is the real thing; a test overrides what should fail.
 ///
@@ -30,6 +33,17 @@ pub trait Disk: Send + Sync {
     fn sync_all(&self, file: &File) -> io::Result<()> {
         file.sync_all()
     }
+}
+
+/// Bytes of the disk that holds `dir`, and how many of them are free to those without privileges.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io).
+pub fn disk_space(dir: &Path) -> Result<(u64, u64)> {
+    let stat = rustix::fs::statvfs(dir).map_err(|error| io_at("look at the disk of", dir)(error.into()))?;
+    // What is reserved for root is used, as far as anybody else is concerned.
+    let usable = stat.f_blocks - stat.f_bfree + stat.f_bavail;
+    Ok((usable * stat.f_frsize, stat.f_bavail * stat.f_frsize))
 }
 
 /// The disk of this machine.

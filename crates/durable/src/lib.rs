@@ -41,11 +41,11 @@ mod shared_map;
 
 #[cfg(feature = "batched-reads")]
 pub use batched_reads::{BatchedReads, Wanted};
-pub use disk::Disk;
+pub use disk::{Disk, disk_space};
 pub use error::{Blame, Error, Result};
 pub use lock::FolderLock;
 pub use map::{Advice, Map};
 pub use new_file::NewFile;
 pub use page_cache::{drop_cached, read_ahead, will_need};
-pub use publish::{publish, publish_dir, sync_dir};
+pub use publish::{publish, publish_dir, replace, sync_dir};
 pub use shared_map::{ReadWord, SharedMap, SharedView};

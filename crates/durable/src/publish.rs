@@ -28,6 +28,21 @@ pub fn publish(path: &Path, bytes: &[u8]) -> Result<()> {
     publish_on(&RealDisk, path, &[bytes])
 }
 
+/// Replaces the file at `path` by `bytes`, atomically for readers and **not** durably: for what is written
+/// again soon and what nothing is recovered from.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io).
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut temp = TempFile::create(parent(path)).map_err(io_at("create a temporary file for", path))?;
+    RealDisk
+        .write_all_at(&temp.file, bytes, 0)
+        .map_err(io_at("write", path))?;
+    fs::rename(&temp.path, path).map_err(io_at("rename a new file to", path))?;
+    temp.present = false;
+    Ok(())
+}
+
 /// Makes the entries of `dir` durable: files created, renamed and removed in it.
 ///
 /// # Errors

@@ -50,6 +50,15 @@ pub struct WindowStats {
     pub expected_rate: f64,
 }
 
+impl WindowsStats {
+    /// Keys over keys planned of the fullest window; over 1 it says "maybe" more often than it should.
+    pub fn saturation(&self) -> f64 {
+        let planned = self.windows.iter().filter(|window| window.planned > 0);
+        let saturations = planned.map(|window| window.keys as f64 / window.planned as f64);
+        saturations.fold(0.0, f64::max)
+    }
+}
+
 impl WindowStats {
     fn of(key: WindowKey, window: &Window) -> Self {
         let files = &window.files;

@@ -11,6 +11,7 @@ use crate::der::Header;
 use crate::deviation::Deviation;
 use crate::error::{EntryError, Reason};
 use crate::leaf::{CertificateList, Leaf, LeafBody, TileLeaf, split_precert_extra_data};
+use crate::merkle::{self, Hash};
 
 /// One entry as it stands in the input: framed, not decoded. Cheap to copy and to send elsewhere.
 #[derive(Clone, Copy, Debug)]
@@ -142,13 +143,40 @@ impl<'a> RawEntry<'a> {
     /// # Errors
     /// The entry is damaged; see [`Reason`].
     pub fn decode<'s>(&'s self, scratch: &'s mut Scratch) -> Result<Entry<'s>, EntryError> {
+        self.decode_as(scratch, None)
+    }
+
+    /// Decodes as [`RawEntry::decode`] does, and hashes the leaf for the tree of the log. There is a hash
+    /// wherever the bytes of the leaf are known, also of an entry of a type that nobody knows yet.
+    ///
+    /// # Errors
+    /// As [`RawEntry::decode`].
+    pub fn decode_hashed<'s>(
+        &'s self,
+        scratch: &'s mut Scratch,
+    ) -> (Option<Hash>, Result<Entry<'s>, EntryError>) {
+        let mut hash = None;
+        let entry = self.decode_as(scratch, Some(&mut hash));
+        (hash, entry)
+    }
+
+    fn decode_as<'s>(
+        &'s self,
+        scratch: &'s mut Scratch,
+        hash: Option<&mut Option<Hash>>,
+    ) -> Result<Entry<'s>, EntryError> {
         let Scratch { leaf, extra } = scratch;
         let decoded = match self.form {
             Form::GetEntries {
                 leaf_input,
                 extra_data,
-            } => get_entries(leaf_input, extra_data, leaf, extra),
-            Form::Tile(tile) => Ok(Decoded::tile(tile)),
+            } => get_entries(leaf_input, extra_data, leaf, extra, hash),
+            Form::Tile(tile) => {
+                if let Some(hash) = hash {
+                    *hash = Some(Hash(tile.leaf.hash()));
+                }
+                Ok(Decoded::tile(tile))
+            }
             Form::Chain(texts) => chain(texts, leaf, extra),
             Form::Root(text) => decode_json(text, leaf, "certificate").map(|()| Decoded::loose(leaf, None)),
             Form::Pem {
@@ -288,8 +316,12 @@ fn get_entries<'s>(
     extra_data: &[u8],
     leaf: &'s mut Vec<u8>,
     extra: &'s mut Vec<u8>,
+    hash: Option<&mut Option<Hash>>,
 ) -> Result<Decoded<'s>, Reason> {
     decode_json(leaf_input, leaf, "leaf_input")?;
+    if let Some(hash) = hash {
+        *hash = Some(merkle::leaf_hash(leaf));
+    }
     let parsed = Leaf::parse(leaf)?;
     let submitted = match parsed.body {
         LeafBody::X509(certificate) => Some(certificate),

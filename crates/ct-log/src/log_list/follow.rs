@@ -7,7 +7,7 @@ use crate::merkle::Tree;
 /// Host names that are reserved for examples (RFC 2606, RFC 6761): lists hold placeholder logs there, to
 /// keep clients working that break on an operator without logs.
 const EXAMPLE_HOSTS: [&str; 3] = ["example.com", "example.net", "example.org"];
-const EXAMPLE_SUFFIXES: [&str; 4] = [".example", ".invalid", ".test", ".localhost"];
+const EXAMPLE_SUFFIXES: [&str; 3] = [".example", ".invalid", ".test"];
 
 /// What to do with a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,9 @@ pub enum NotFollowed {
     /// Its address is reserved for examples.
     #[error("its address is a placeholder")]
     Placeholder,
+    /// It is on this machine, and the list comes from elsewhere.
+    #[error("its address is on this machine, and the list is not")]
+    Loopback,
     /// The caller excluded it.
     #[error("it is excluded by configuration")]
     Excluded,
@@ -57,6 +60,8 @@ pub struct FollowRules<'a> {
     pub excluded: &'a [LogId],
     /// Whether to read logs that are pending; they hold real certificates, and may go away.
     pub pending: bool,
+    /// Whether to read logs on this machine: a list from elsewhere has no business there.
+    pub loopback: bool,
 }
 
 impl LogDescription {
@@ -75,6 +80,13 @@ impl LogDescription {
         {
             return Follow::No(NotFollowed::Placeholder);
         }
+        if !rules.loopback
+            && [self.monitoring_url(), self.submission_url()]
+                .into_iter()
+                .any(is_loopback)
+        {
+            return Follow::No(NotFollowed::Loopback);
+        }
         match self.state {
             State::Usable | State::Qualified => Follow::Tail,
             State::ReadOnly(Some(tree)) | State::Retired(Some(tree)) => Follow::ToTheEnd(tree),
@@ -89,17 +101,29 @@ impl LogDescription {
 }
 
 fn is_placeholder(url: &str) -> bool {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let host = rest
-        .split(['/', ':'])
-        .next()
-        .unwrap_or_default()
-        .to_ascii_lowercase();
+    let host = host(url).to_ascii_lowercase();
     let host = host.trim_end_matches('.');
     let is_below = |name: &str| host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'));
     EXAMPLE_HOSTS.iter().any(|name| host == *name || is_below(name))
         || EXAMPLE_SUFFIXES.iter().any(|suffix| host.ends_with(suffix))
-        || host == "localhost"
+}
+
+/// Whether an address is on this machine.
+#[must_use]
+pub fn is_loopback(url: &str) -> bool {
+    let host = host(url).to_ascii_lowercase();
+    let is_address = |ip: std::net::IpAddr| ip.is_loopback();
+    host == "localhost" || host.parse().is_ok_and(is_address)
+}
+
+/// The host of an address, without brackets and port.
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => authority.split(':').next().unwrap_or_default(),
+    }
 }
 
 #[cfg(test)]
@@ -113,10 +137,22 @@ mod tests {
         check("https://EXAMPLE.org./", true);
         check("https://example.net:8443/a", true);
         check("https://log.test/", true);
-        check("https://localhost/", true);
         check("https://ct.notexample.com/", false);
         check("https://example.com.ct.letsencrypt.org/", false);
         check("https://ct.googleapis.com/example.com/", false);
         check("https://test.ct.io/", false);
+    }
+
+    #[test]
+    fn this_machine_is_known_by_its_addresses() {
+        let check = |url: &str, expected: bool| assert_eq!(is_loopback(url), expected, "{url}");
+        check("http://127.0.0.1:6962/log/", true);
+        check("http://127.8.9.10/", true);
+        check("http://[::1]:80/", true);
+        check("http://LOCALHOST:1/", true);
+        check("http://localhost.example.net/", false);
+        check("http://127.0.0.1.example.net/", false);
+        check("http://[2001:db8::1]/", false);
+        check("http://128.0.0.1/", false);
     }
 }

@@ -12,7 +12,7 @@ mod follow;
 mod read;
 
 pub use self::compare::{Change, Refused, accept};
-pub use self::follow::{Follow, FollowRules, NotFollowed};
+pub use self::follow::{Follow, FollowRules, NotFollowed, is_loopback};
 use crate::key::{LogId, PublicKey, SignatureError};
 use crate::merkle::Tree;
 
@@ -62,7 +62,8 @@ pub struct LogDescription {
     pub is_test: bool,
 }
 
-/// How a log is read. Prefixes end with a slash and start with `https://`.
+/// How a log is read. Prefixes end with a slash and start with `https://`, or on this machine with
+/// `http://`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Api {

@@ -160,9 +160,13 @@ fn interval(value: &Value) -> Option<Interval> {
     (start_ms < end_ms).then_some(Interval { start_ms, end_ms })
 }
 
-/// An address that something can be put behind: https, a host, no query, nothing that needs escaping.
+/// An address that something can be put behind: https (or http on this machine), a host, no query, nothing
+/// that needs escaping.
 fn prefix(url: &str) -> Option<String> {
-    let rest = url.strip_prefix("https://")?;
+    let rest = match url.strip_prefix("https://") {
+        Some(rest) => rest,
+        None => url.strip_prefix("http://").filter(|_| super::is_loopback(url))?,
+    };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_~/:[]".contains(&byte);
     let host = rest.split('/').next().unwrap_or_default();
     let has_host = host.bytes().any(|byte| byte.is_ascii_alphanumeric());
@@ -251,6 +255,8 @@ mod tests {
             "https://[2001:db8::1]:8443/a",
             Some("https://[2001:db8::1]:8443/a/"),
         );
+        check("http://127.0.0.1:8000/a", Some("http://127.0.0.1:8000/a/"));
+        check("http://[::1]:8000", Some("http://[::1]:8000/"));
         for other in [
             "http://ct.example/",
             "https:///log/",

@@ -1,0 +1,131 @@
+//! How many entries to ask an RFC 6962 log for.
+//!
+//! A log may answer with fewer than asked: it has a limit, or it aligns its answers to a grid. Asking for
+//! what it really serves, aligned, makes each request whole. A log whose backend refuses long answers says so
+//! with an error, for as long as the question is too long.
+
+/// Of one request.
+const ENTRIES_MAX: u64 = 1_024;
+/// Whole pages in a row before a longer one is tried again.
+const PATIENCE: u32 = 16;
+
+/// What is known of a log's pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pages {
+    size: u64,
+    max: u64,
+    whole_in_a_row: u32,
+    short_in_a_row: u32,
+}
+
+impl Pages {
+    /// `max` is what a person set, or nothing.
+    pub(crate) fn new(max: Option<u64>) -> Self {
+        let max = max.unwrap_or(ENTRIES_MAX).clamp(1, 100_000);
+        Self {
+            size: max,
+            max,
+            whole_in_a_row: 0,
+            short_in_a_row: 0,
+        }
+    }
+
+    /// Entries of a page, as far as is known.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Behind the last entry to ask for, from `start` to at most `end`: to the next line of the grid.
+    pub(crate) fn end(&self, start: u64, end: u64) -> u64 {
+        let line = (start / self.size + 1).saturating_mul(self.size);
+        line.min(end)
+    }
+
+    /// Learns from an answer of `served` entries to a question for [`start`, `end`).
+    pub(crate) fn served(&mut self, start: u64, end: u64, served: u64) {
+        let asked = end.saturating_sub(start);
+        if served == 0 {
+            return;
+        }
+        if served < asked {
+            self.whole_in_a_row = 0;
+            self.short_in_a_row += 1;
+            // From inside of a grid a log serves up to its next line, which is less than a page.
+            let is_aligned = start.is_multiple_of(self.size);
+            if is_aligned || self.short_in_a_row > 2 {
+                self.size = served.max(1);
+                self.short_in_a_row = 0;
+            }
+            return;
+        }
+        self.short_in_a_row = 0;
+        if asked == self.size {
+            self.whole_in_a_row += 1;
+            if self.whole_in_a_row >= PATIENCE && self.size < self.max {
+                self.size = (self.size * 2).min(self.max);
+                self.whole_in_a_row = 0;
+            }
+        }
+    }
+
+    /// Learns that a question for so many was refused; false where it cannot be shorter.
+    pub(crate) fn refused(&mut self, asked: u64) -> bool {
+        self.whole_in_a_row = 0;
+        if asked <= 1 {
+            return false;
+        }
+        self.size = self.size.min((asked / 2).max(1));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log that serves at most `cap` entries, aligned to a grid or not, and refuses over `refuses`.
+    fn read(cap: u64, grid: bool, refuses: u64, from: u64, to: u64) -> (u64, Pages) {
+        let mut pages = Pages::new(None);
+        let (mut at, mut requests) = (from, 0);
+        while at < to {
+            let end = pages.end(at, to);
+            assert!(end > at && end <= to);
+            requests += 1;
+            assert!(requests < 100_000, "it never ends");
+            if end - at > refuses {
+                assert!(pages.refused(end - at));
+                continue;
+            }
+            let line = if grid { (at / cap + 1) * cap } else { at + cap };
+            let served = end.min(line) - at;
+            pages.served(at, end, served);
+            at += served;
+        }
+        (requests, pages)
+    }
+
+    #[test]
+    fn the_size_that_a_log_serves_is_learned() {
+        for cap in [32, 256, 1_000, 1_024, 5_000] {
+            for grid in [false, true] {
+                let (requests, pages) = read(cap, grid, u64::MAX, 100, 100 + 64 * 1_024);
+                let least = (64 * 1_024_u64).div_ceil(cap.min(ENTRIES_MAX));
+                assert!(
+                    requests <= least + least / 10 + 4,
+                    "{cap} {grid}: {requests} for {least}"
+                );
+                assert!(pages.size() <= cap.max(ENTRIES_MAX), "{pages:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_refused_is_asked_for_in_halves_down_to_one() {
+        let (_, pages) = read(u64::MAX / 4, false, 100, 0, 10_000);
+        assert!(pages.size() <= 128);
+        let (requests, _) = read(u64::MAX / 4, false, 1, 0, 500);
+        assert!(requests < 1_200, "{requests}");
+        let mut pages = Pages::new(None);
+        assert!(!pages.refused(1));
+    }
+}

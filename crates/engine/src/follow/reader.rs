@@ -1,0 +1,651 @@
+//! The task of one log: heads, then the tail, then the backfill, settled against what the log signed.
+//!
+//! # Invariants
+//! A page is appended with the progress that includes it, in one batch, so a crash at any moment neither
+//! loses nor repeats an entry. Entries are appended before they are proved; what does not prove is noted and
+//! kept, and reading goes on.
+//!
+//! # Concurrency
+//! Pages are fetched and decoded ahead, a few at once, and appended in order by this task alone.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tamis_ct_index::Batch;
+use tamis_ct_index::batch::LogProgress;
+use tamis_ct_log::merkle::{Hash, TILE_WIDTH, Tree};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::decode::Decoded;
+use super::lie::{Lie, LieKind};
+use super::pages::Pages;
+use super::parameters::Parameters;
+use super::progress::{Head, Piece, Progress, Span};
+use super::progress_format;
+use super::source::{Blame, Protocol, Source, SourceError};
+use super::status::Activity;
+use super::world::{Fatal, World, now_ms};
+
+/// Leaves that are read before they are proved against a head that is further away.
+pub(super) const SETTLE_LEAVES: u64 = 16_384;
+/// A log with more leaves is read from its newest ones; older ones follow as the budget allows.
+const TAIL_FIRST_LEAVES: u64 = 2 * SETTLE_LEAVES;
+/// Pages fetched ahead of the one that is appended.
+const AHEAD_MAX: usize = 8;
+/// Hashes of unproved leaves that are kept to find a wrong one by; more are read again when needed.
+const LEAVES_KEPT_MAX: usize = 65_536;
+/// Failures in a row at one leaf before it is left for later.
+const PATIENCE: u32 = 8;
+/// After which a leaf that was left is tried again.
+const HOLE_REST: Duration = Duration::from_secs(3_600);
+/// Between attempts after failures; doubled from the first to the second.
+const RETRY_FIRST: Duration = Duration::from_millis(250);
+const RETRY_MAX: Duration = Duration::from_secs(60);
+/// Between heads of a log that takes nothing more.
+const ENDED_POLL: Duration = Duration::from_secs(3_600);
+
+/// How far a log is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Go on with what comes.
+    Tail,
+    /// To this tree, which is its last.
+    ToTheEnd(Tree),
+    /// It takes nothing more: read what it shows.
+    ToItsHead,
+    /// Stop reading it.
+    Stop,
+}
+
+/// Why a task ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It was told to.
+    Stopped,
+    /// Everything up to the log's last tree is read.
+    Finished,
+}
+
+/// Reads one log.
+pub(crate) struct Reader {
+    pub(super) world: Arc<World>,
+    pub(super) source: Source,
+    number: u16,
+    order: watch::Receiver<Order>,
+    stop: watch::Receiver<bool>,
+    pub(super) progress: Progress,
+    /// Hashes of unproved leaves, by the first of them.
+    pub(super) leaves: BTreeMap<u64, Vec<Hash>>,
+    pub(super) pages: Pages,
+    parameters: watch::Receiver<Arc<Parameters>>,
+    /// What is noted and not yet in the index.
+    pub(super) is_dirty: bool,
+    pub(super) poll_at: Instant,
+    retry_at: Instant,
+    failures: u32,
+    /// Where reading fails, and how often it did in a row.
+    stuck: (u64, u32),
+    /// Leaves that were left for later.
+    resting: HashMap<u64, Instant>,
+    /// A tile that is not full yet: its first unread leaf, and when that was seen.
+    partial: Option<(u64, Instant)>,
+    is_probed: bool,
+    /// It is not known yet which protocol the log speaks.
+    is_unknown: bool,
+    pub(super) doubts: super::heads::Doubts,
+    /// A span that cannot be proved until more of it is read: its end.
+    pub(super) unprovable: Option<u64>,
+}
+
+type Ahead = JoinHandle<Result<Fetched, SourceError>>;
+
+struct Fetched {
+    decoded: Decoded,
+    /// Given back when the page is appended.
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// A page on its way.
+struct OnItsWay {
+    start: u64,
+    end: u64,
+    task: Ahead,
+}
+
+impl Drop for OnItsWay {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Reader {
+    pub(crate) fn new(
+        world: Arc<World>,
+        source: Source,
+        number: u16,
+        order: watch::Receiver<Order>,
+        progress: Progress,
+    ) -> Self {
+        let mut parameters = world.parameters.clone();
+        parameters.mark_changed();
+        let now = Instant::now();
+        let is_probed = source.protocol != Protocol::Rfc6962;
+        Self {
+            stop: world.stop.clone(),
+            world,
+            source,
+            number,
+            order,
+            progress,
+            leaves: BTreeMap::new(),
+            pages: Pages::new(None),
+            parameters,
+            is_dirty: false,
+            poll_at: now,
+            retry_at: now,
+            failures: 0,
+            stuck: (0, 0),
+            resting: HashMap::new(),
+            partial: None,
+            is_probed,
+            is_unknown: false,
+            doubts: super::heads::Doubts::default(),
+            unprovable: None,
+        }
+    }
+
+    /// Finds out first which protocol the log speaks.
+    pub(crate) fn find_out_protocol(&mut self) {
+        self.is_unknown = true;
+    }
+
+    /// Reads until told to stop, or to the end of a log that has one.
+    pub(crate) async fn run(mut self) -> Result<Ended, Fatal> {
+        loop {
+            let order = *self.order.borrow_and_update();
+            if *self.stop.borrow() || order == Order::Stop {
+                self.save().await?;
+                self.show(Activity::Stopped, None);
+                return Ok(Ended::Stopped);
+            }
+            if let Some(pressure) = self.world.pressure() {
+                self.show(Activity::Paused(pressure), None);
+                self.sleep(Duration::from_millis(200)).await;
+                continue;
+            }
+            if Instant::now() < self.retry_at {
+                self.sleep_until(self.retry_at).await;
+                continue;
+            }
+            self.apply_parameters();
+            if let Err(error) = self.step(order).await? {
+                self.fail(&error);
+            }
+            if self.is_finished(order) {
+                self.save().await?;
+                self.show(Activity::Finished, None);
+                return Ok(Ended::Finished);
+            }
+        }
+    }
+
+    /// Takes over what a person set, whenever that changes.
+    fn apply_parameters(&mut self) {
+        if !self.parameters.has_changed().unwrap_or(false) {
+            return;
+        }
+        let set = self.parameters.borrow_and_update().of_log(&self.source.log.url);
+        self.pages = Pages::new(set.page);
+        let closes = set.keep_alive == Some(false);
+        self.source.closes.store(closes, Ordering::Relaxed);
+    }
+
+    /// One turn: a head if it is time, then a piece of the log, or a rest.
+    async fn step(&mut self, order: Order) -> Result<Result<(), SourceError>, Fatal> {
+        if let Order::ToTheEnd(tree) = order {
+            self.adopt_final(tree);
+        } else if Instant::now() >= self.poll_at {
+            self.poll_at = Instant::now() + self.poll_interval(order);
+            if self.is_unknown {
+                match self.source.detect().await {
+                    Ok(protocol) => {
+                        self.source.protocol = protocol;
+                        self.is_probed = protocol != Protocol::Rfc6962;
+                        self.is_unknown = false;
+                    }
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+            if let Err(error) = self.poll().await {
+                return Ok(Err(error));
+            }
+            if let Err(error) = self.probe().await {
+                return Ok(Err(error));
+            }
+        }
+        for lie in self.world.issuers.take_lies(&self.source.log.url) {
+            self.progress.note(lie);
+            self.is_dirty = true;
+        }
+        self.start_at_the_tail();
+        if let Some(piece) = self.next() {
+            return self.read(piece).await;
+        }
+        if let Err(error) = self.settle_all().await? {
+            return Ok(Err(error));
+        }
+        self.save().await?;
+        self.failures = 0;
+        self.show(Activity::CaughtUp, None);
+        let until = self
+            .next_partial()
+            .map_or(self.poll_at, |at| at.min(self.poll_at));
+        if !self.is_finished(order) {
+            self.sleep_until(until).await;
+        }
+        Ok(Ok(()))
+    }
+
+    fn poll_interval(&self, order: Order) -> Duration {
+        match order {
+            Order::ToItsHead if self.progress.head.is_some() => ENDED_POLL.max(self.world.poll_interval),
+            _ => self.world.poll_interval,
+        }
+    }
+
+    fn is_finished(&self, order: Order) -> bool {
+        let Order::ToTheEnd(tree) = order else {
+            return false;
+        };
+        self.progress.tree_size() >= tree.size
+            && self.progress.backlog() == 0
+            && (self.progress.unproved() == 0 || self.unprovable.is_some())
+    }
+
+    /// Finds out once whether an RFC 6962 log serves tiles too, which cost it less.
+    async fn probe(&mut self) -> Result<(), SourceError> {
+        let size = self.progress.tree_size();
+        if self.is_probed || size < u64::from(TILE_WIDTH) {
+            return Ok(());
+        }
+        self.is_probed = true;
+        if self.source.serves_tiles(size).await? {
+            self.source.protocol = Protocol::Hybrid;
+        }
+        Ok(())
+    }
+
+    /// A large log that was never read is begun at its newest leaves.
+    fn start_at_the_tail(&mut self) {
+        let size = self.progress.tree_size();
+        if !self.progress.spans.is_empty() || size <= TAIL_FIRST_LEAVES {
+            return;
+        }
+        let line = size - size % 1_024;
+        if let Ok(span) = Span::at(line) {
+            self.progress.spans.push(span);
+        }
+    }
+
+    /// What to read now.
+    fn next(&mut self) -> Option<Piece> {
+        let size = self.progress.tree_size();
+        self.resting.retain(|_, until| Instant::now() < *until);
+        let tail = self.progress.next_piece(size)?;
+        if tail.is_tail {
+            if let Some(piece) = self.without_partial(tail) {
+                return Some(piece);
+            }
+        }
+        let holes = self.progress.holes();
+        let hole = holes
+            .into_iter()
+            .find(|hole| hole[1] < size && !self.resting.contains_key(&hole[0]))?;
+        Some(Piece {
+            start: hole[0],
+            end: hole[1],
+            is_tail: false,
+        })
+    }
+
+    /// A tile that is not full is read once it stayed so for a while: until then each reading of it would
+    /// fetch the same entries again.
+    fn without_partial(&mut self, tail: Piece) -> Option<Piece> {
+        if self.source.protocol == Protocol::Rfc6962 || self.world.reads_partial_at_once {
+            return Some(tail);
+        }
+        let full = tail.end - tail.end % u64::from(TILE_WIDTH);
+        if tail.start < full {
+            return Some(Piece { end: full, ..tail });
+        }
+        if matches!(*self.order.borrow(), Order::ToTheEnd(_) | Order::ToItsHead) {
+            return Some(tail);
+        }
+        let since = match self.partial {
+            Some((start, since)) if start == tail.start => since,
+            _ => {
+                let now = Instant::now();
+                self.partial = Some((tail.start, now));
+                now
+            }
+        };
+        (since.elapsed() >= self.world.partial_delay).then_some(tail)
+    }
+
+    fn next_partial(&self) -> Option<Instant> {
+        let (start, since) = self.partial?;
+        (start < self.progress.tree_size()).then(|| since + self.world.partial_delay)
+    }
+
+    /// Reads a piece, or as much of it as is settled at once, and settles it.
+    async fn read(&mut self, piece: Piece) -> Result<Result<(), SourceError>, Fatal> {
+        let size = self.progress.tree_size();
+        let line = (piece.start / SETTLE_LEAVES + 1) * SETTLE_LEAVES;
+        // The last lines before a head are settled by the head itself.
+        let end = if piece.end - piece.start > 2 * SETTLE_LEAVES {
+            line.min(piece.end)
+        } else {
+            piece.end
+        };
+        self.show(
+            if piece.is_tail {
+                Activity::Reading
+            } else {
+                Activity::Backfilling
+            },
+            None,
+        );
+        let (mut at, mut asked) = (piece.start, piece.start);
+        let mut ahead: VecDeque<OnItsWay> = VecDeque::new();
+        while at < end {
+            let width = (self.source.gate.pace().concurrency() as usize).min(AHEAD_MAX);
+            while ahead.len() < width && asked < end && !self.is_interrupted() {
+                let page_end = self.page_end(asked, end);
+                ahead.push_back(self.fetch(asked, page_end, size, true));
+                asked = page_end;
+            }
+            let Some(mut first) = ahead.pop_front() else {
+                return Ok(Ok(()));
+            };
+            let fetched = tokio::select! {
+                fetched = &mut first.task => fetched,
+                () = stopped(&mut self.stop) => return Ok(Ok(())),
+            };
+            let fetched = match fetched {
+                Ok(Ok(fetched)) => fetched,
+                Ok(Err(error)) => {
+                    self.page_failed(&error, first.start, first.end);
+                    return Ok(Err(error));
+                }
+                Err(error) => return Err(Fatal::task(&error)),
+            };
+            if self.source.protocol == Protocol::Rfc6962 {
+                let served = fetched.decoded.end() - fetched.decoded.start;
+                self.pages.served(first.start, first.end, served);
+            }
+            let decoded_end = fetched.decoded.end();
+            let blocked = fetched.decoded.blocked.clone();
+            self.append(fetched.decoded).await?;
+            at = decoded_end;
+            if let Some(why) = blocked {
+                let error = SourceError::Unhashable { why };
+                self.page_failed(&error, at, at + 1);
+                return Ok(Err(error));
+            }
+            self.stuck = (at, 0);
+            self.failures = 0;
+            if at < first.end {
+                ahead.push_front(self.fetch(at, first.end, size, false));
+            }
+        }
+        self.settle(end).await
+    }
+
+    fn page_end(&self, start: u64, end: u64) -> u64 {
+        let fixed = self.source.fixed_page_end(start, end);
+        fixed.unwrap_or_else(|| self.pages.end(start, end))
+    }
+
+    /// Something else is due: pages on their way are taken, no more are asked for.
+    fn is_interrupted(&self) -> bool {
+        *self.stop.borrow()
+            || self.order.has_changed().unwrap_or(true)
+            || Instant::now() >= self.poll_at
+            || self.world.pressure().is_some()
+    }
+
+    /// Fetches and decodes ahead. What fills a gap before pages that wait must not wait for room itself.
+    fn fetch(&self, start: u64, end: u64, size: u64, waits: bool) -> OnItsWay {
+        let (world, source, number) = (Arc::clone(&self.world), self.source.clone(), self.number);
+        let task = tokio::spawn(async move {
+            let permit = if waits {
+                Arc::clone(&world.pages_in_flight).acquire_owned().await.ok()
+            } else {
+                None
+            };
+            let decoded = fetch_page(&world, &source, number, start, end, size).await?;
+            Ok(Fetched {
+                decoded,
+                _permit: permit,
+            })
+        });
+        OnItsWay { start, end, task }
+    }
+
+    /// Appends a page with the progress that includes it.
+    pub(super) async fn append(&mut self, mut decoded: Decoded) -> Result<(), Fatal> {
+        if decoded.hashes.is_empty() {
+            return Ok(());
+        }
+        let mut progress = self.progress.clone();
+        let span = progress.span_at(decoded.start)?;
+        let key = span.proved_to();
+        let fresh = span.unproved() == 0;
+        span.push(&decoded.hashes)?;
+        if let Some((index, detail)) = decoded.misplaced.take() {
+            progress.note(lie(LieKind::LeafIndex, [index, index + 1], detail));
+        }
+        if decoded.unreadable > 0 {
+            progress.unreadable += decoded.unreadable;
+            tracing::warn!(
+                log = %self.source.log.description,
+                count = decoded.unreadable,
+                why = decoded.unreadable_why.as_deref().unwrap_or_default(),
+                "leaves that are no entries"
+            );
+        }
+        let count = decoded.hashes.len() as u64;
+        let mut batch = std::mem::take(&mut decoded.batch);
+        batch.progress(self.encoded(&progress));
+        let outcome = self.world.append(batch).await?;
+        self.progress = progress;
+        self.is_dirty = false;
+        self.keep_leaves(key, fresh, decoded.hashes);
+        self.world.counts.read(self.source.protocol, count, &outcome);
+        self.world.want_issuers(&self.source, decoded.issuers);
+        Ok(())
+    }
+
+    fn keep_leaves(&mut self, key: u64, fresh: bool, hashes: Vec<Hash>) {
+        if fresh {
+            self.leaves.insert(key, hashes);
+        } else if let Some(kept) = self.leaves.get_mut(&key) {
+            kept.extend(hashes);
+            if kept.len() > LEAVES_KEPT_MAX {
+                self.leaves.remove(&key);
+            }
+        }
+    }
+
+    fn encoded(&self, progress: &Progress) -> LogProgress {
+        LogProgress {
+            log: self.number,
+            bytes: Arc::from(progress_format::encode(progress)),
+        }
+    }
+
+    /// Puts what was noted since the last page into the index.
+    pub(super) async fn save(&mut self) -> Result<(), Fatal> {
+        if !std::mem::take(&mut self.is_dirty) {
+            return Ok(());
+        }
+        let mut batch = Batch::new();
+        batch.progress(self.encoded(&self.progress));
+        self.world.append(batch).await?;
+        Ok(())
+    }
+
+    /// Notes a lie and says so, once.
+    pub(super) fn note(&mut self, lie: Lie) {
+        let before = self.progress.lies_total;
+        tracing::debug!(log = %self.source.log.description, kind = lie.kind.as_str(), "noted");
+        let told = format!("{}: {}: {}", self.source.log.description, lie.kind, lie.detail);
+        self.progress.note(lie);
+        self.is_dirty = true;
+        if self.progress.lies_total > before {
+            tracing::warn!("{told}");
+            self.world.counts.lie();
+        }
+    }
+
+    /// A page failed: shorter ones may not, and a leaf that never comes must not stop those behind it.
+    fn page_failed(&mut self, error: &SourceError, start: u64, end: u64) {
+        let is_refusal = matches!(
+            error,
+            SourceError::Status {
+                status: 429 | 503,
+                ..
+            }
+        );
+        if is_refusal {
+            return;
+        }
+        self.stuck = match self.stuck {
+            (at, count) if at == start => (at, count + 1),
+            _ => (start, 1),
+        };
+        let is_shortest = match self.source.protocol {
+            Protocol::Rfc6962 => !self.pages.refused(end - start),
+            // Only bytes that came and cannot be read are a reason to pass over a tile's leaf.
+            Protocol::Static | Protocol::Hybrid => matches!(error, SourceError::Unhashable { .. }),
+        };
+        let speaks = matches!(
+            error,
+            SourceError::Status { .. } | SourceError::Unhashable { .. } | SourceError::NoEntries { .. }
+        );
+        if is_shortest && speaks && self.stuck.1 >= PATIENCE && start + 1 < self.progress.tree_size() {
+            tracing::warn!(
+                log = %self.source.log.description,
+                leaf = start,
+                why = %error.told(),
+                "a leaf does not come; it is left for later"
+            );
+            self.resting.insert(start, Instant::now() + HOLE_REST);
+            if self.progress.span_at(start + 1).is_ok() {
+                self.is_dirty = true;
+            }
+        }
+    }
+
+    /// Waits longer after each failure in a row.
+    fn fail(&mut self, error: &SourceError) {
+        let wait = RETRY_FIRST
+            .saturating_mul(1 << self.failures.min(12))
+            .min(RETRY_MAX);
+        self.failures = self.failures.saturating_add(1);
+        self.retry_at = Instant::now() + wait;
+        if error.blame() == Blame::Contradiction {
+            let detail = error.told();
+            self.note(lie(LieKind::Proof, [0, self.progress.tree_size()], detail));
+        }
+        self.show(Activity::Waiting, Some(error.told()));
+    }
+
+    /// Shows how it stands.
+    fn show(&self, activity: Activity, error: Option<String>) {
+        self.world.board.show(
+            &self.source,
+            &self.progress,
+            &self.pages,
+            *self.order.borrow(),
+            activity,
+            (error, self.failures),
+        );
+    }
+
+    async fn sleep(&mut self, wait: Duration) {
+        self.sleep_until(Instant::now() + wait).await;
+    }
+
+    async fn sleep_until(&mut self, until: Instant) {
+        tokio::select! {
+            () = tokio::time::sleep_until(until) => {}
+            () = stopped(&mut self.stop) => {}
+            changed = self.order.changed() => {
+                if changed.is_err() {
+                    tokio::time::sleep(RETRY_FIRST).await;
+                }
+            }
+        }
+    }
+
+    /// The last tree of the log, as the signed list has it.
+    fn adopt_final(&mut self, tree: Tree) {
+        if self.progress.tree_size() < tree.size || self.progress.head.is_none() {
+            self.progress.head = Some(Head {
+                tree,
+                timestamp_ms: 0,
+                bytes: Vec::new(),
+            });
+            self.is_dirty = true;
+        }
+    }
+}
+
+/// Fetches a page and decodes it on a thread for such work.
+pub(super) async fn fetch_page(
+    world: &Arc<World>,
+    source: &Source,
+    number: u16,
+    start: u64,
+    end: u64,
+    size: u64,
+) -> Result<Decoded, SourceError> {
+    let page = source.page(start, end, size).await?;
+    let world = Arc::clone(world);
+    let now = i64::try_from(now_ms() / 1_000).unwrap_or(0);
+    let decoded =
+        tokio::task::spawn_blocking(move || world.decoder.decode(&page, number, start, end, now)).await;
+    decoded.unwrap_or_else(|error| {
+        Err(SourceError::Unhashable {
+            why: format!("decoding failed: {error}"),
+        })
+    })
+}
+
+impl Reader {
+    /// The number of the log in the index.
+    pub(super) fn number(&self) -> u16 {
+        self.number
+    }
+}
+
+pub(super) fn lie(kind: LieKind, leaves: [u64; 2], detail: String) -> Lie {
+    Lie {
+        kind,
+        leaves,
+        at_ms: now_ms(),
+        healed: false,
+        detail,
+    }
+}
+
+/// Waits until everything is to stop.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // Without a sender nothing runs any more, which is a stop too.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
