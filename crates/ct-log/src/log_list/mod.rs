@@ -62,7 +62,8 @@ pub struct LogDescription {
     pub is_test: bool,
 }
 
-/// How a log is read. Prefixes end with a slash and start with `https://`.
+/// How a log is read. Prefixes end with a slash and start with `https://`; those of the loopback addresses
+/// 127.0.0.1 and ::1, where simulated logs are, may start with `http://`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Api {

@@ -160,14 +160,27 @@ fn interval(value: &Value) -> Option<Interval> {
     (start_ms < end_ms).then_some(Interval { start_ms, end_ms })
 }
 
+/// What an address without TLS may be of: this machine, where simulated logs are.
+const LOOPBACK: [&str; 2] = ["127.0.0.1", "[::1]"];
+
 /// An address that something can be put behind: https, a host, no query, nothing that needs escaping.
 fn prefix(url: &str) -> Option<String> {
-    let rest = url.strip_prefix("https://")?;
+    let loopback = || url.strip_prefix("http://").filter(|rest| is_loopback(rest));
+    let rest = url.strip_prefix("https://").or_else(loopback)?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_~/:[]".contains(&byte);
     let host = rest.split('/').next().unwrap_or_default();
     let has_host = host.bytes().any(|byte| byte.is_ascii_alphanumeric());
     let fits = url.len() <= TEXT_BYTES_MAX && has_host && rest.bytes().all(is_plain);
     fits.then(|| format!("{}/", url.trim_end_matches('/')))
+}
+
+/// Whether an address without its scheme is of this machine, with any port.
+fn is_loopback(rest: &str) -> bool {
+    let host = rest.split('/').next().unwrap_or_default();
+    LOOPBACK.iter().any(|name| match host.strip_prefix(name) {
+        Some(port) => port.is_empty() || port.starts_with(':') && port.len() > 1,
+        None => false,
+    })
 }
 
 /// `2026-05-29T13:42:48Z`, perhaps with a fraction, to milliseconds since 1970.
@@ -251,8 +264,16 @@ mod tests {
             "https://[2001:db8::1]:8443/a",
             Some("https://[2001:db8::1]:8443/a/"),
         );
+        check("http://127.0.0.1:8080/a", Some("http://127.0.0.1:8080/a/"));
+        check("http://[::1]/a/", Some("http://[::1]/a/"));
         for other in [
             "http://ct.example/",
+            "http://127.0.0.1.ct.example/",
+            "http://127.0.0.1:/",
+            "http://127.0.0.1@ct.example/",
+            "http://127.0.0.1:80@ct.example/",
+            "http://localhost/",
+            "http://10.0.0.1/",
             "https:///log/",
             "https://",
             "https://a@ct.example/",
