@@ -122,7 +122,7 @@ fn utc_time(unix_seconds: u64) -> [u8; 13] {
 }
 
 /// Year, month and day of a count of days since 1970-01-01 (Howard Hinnant, `civil_from_days`).
-fn civil_from_days(days: u64) -> (u64, u64, u64) {
+pub(crate) fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

@@ -1,8 +1,10 @@
-//! Pretends to be the outside world: generated corpora for tests and benches.
+//! Pretends to be the outside world: generated corpora for tests and benches, and logs that serve them.
 //!
 //! A [`Corpus`] is an endless, reproducible stream of log entries. Its certificates have the
 //! structure, sizes and names of real ones; keys, signatures and SCTs are random bytes, so nothing
 //! here verifies, and nothing here can be mistaken for a working certificate.
+//!
+//! [`ctlog`] puts such entries, and real ones, into simulated logs whose heads do verify.
 #![forbid(unsafe_code)]
 
 mod random;
@@ -20,6 +22,8 @@ mod corpus;
 
 pub mod framing;
 mod truth;
+
+pub mod ctlog;
 
 pub use certificate::{Issuance, Kind};
 pub use corpus::{Corpus, CorpusOptions, Entry};

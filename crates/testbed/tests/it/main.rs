@@ -2,6 +2,7 @@
 
 mod certificates;
 mod command;
+mod ctlog;
 mod framings;
 
 use tamis_testbed::{Corpus, CorpusOptions, Entry};
