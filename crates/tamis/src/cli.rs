@@ -44,6 +44,10 @@ pub(crate) enum Command {
 pub(crate) enum CtCommand {
     /// Read certificates and log entries into the index
     Import(ImportArgs),
+    /// Read logs into the index as they grow, verified and complete
+    Follow(crate::ct::follow::FollowArgs),
+    /// How every followed log stands
+    Logs(crate::ct::logs::LogsArgs),
     /// Read certificates and print what they say, without an index
     Parse(ParseArgs),
     /// Which names exist at or below this domain?

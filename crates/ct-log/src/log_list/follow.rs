@@ -120,6 +120,7 @@ pub fn is_loopback(url: &str) -> bool {
 fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or_default();
+    let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,
         None => authority.split(':').next().unwrap_or_default(),
@@ -152,6 +153,7 @@ mod tests {
         check("http://LOCALHOST:1/", true);
         check("http://localhost.example.net/", false);
         check("http://127.0.0.1.example.net/", false);
+        check("http://127.0.0.1:80@example.net/", false);
         check("http://[2001:db8::1]/", false);
         check("http://128.0.0.1/", false);
     }

@@ -185,6 +185,63 @@ impl Status {
     }
 }
 
+impl LogStatus {
+    /// A log that was not asked yet.
+    pub(crate) fn unknown(description: &str, url: &str, log_id: String) -> Self {
+        Self {
+            description: description.to_owned(),
+            operator: String::new(),
+            url: url.to_owned(),
+            log_id,
+            api: String::new(),
+            order: String::new(),
+            tree_size: 0,
+            root: None,
+            head_ms: None,
+            verified: 0,
+            read: 0,
+            backlog: 0,
+            unproved: 0,
+            ranges: Vec::new(),
+            holes: Vec::new(),
+            unreadable: 0,
+            rate: 0.0,
+            growth: 0.0,
+            eta_s: None,
+            not_converging: false,
+            lag_s: 0,
+            status: Activity::Starting.as_str().to_owned(),
+            error: None,
+            failures: 0,
+            concurrency: 0,
+            spacing_ms: 0,
+            page: 0,
+            requests: 0,
+            bytes: 0,
+            lies: Vec::new(),
+            lies_total: 0,
+        }
+    }
+
+    /// Takes over what is kept of a log.
+    pub(crate) fn take(&mut self, progress: &Progress) {
+        let head = progress.head.as_ref();
+        self.tree_size = progress.tree_size();
+        self.root = head.map(|head| head.tree.root.to_string());
+        self.head_ms = head.map(|head| head.timestamp_ms).filter(|ms| *ms > 0);
+        self.verified = progress.verified();
+        self.read = progress.read();
+        self.backlog = progress.backlog();
+        self.unproved = progress.unproved();
+        let spans = progress.spans.iter().filter(|span| span.end() > span.begin);
+        self.ranges = spans.map(|span| [span.begin, span.end()]).collect();
+        self.holes = progress.holes();
+        self.unreadable = progress.unreadable;
+        self.lies.clone_from(&progress.lies);
+        self.lies_total = progress.lies_total;
+    }
+}
+
 /// Where tasks show how they stand.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Board(Arc<Mutex<Shown>>);
@@ -264,11 +321,6 @@ impl Board {
         }
     }
 
-    /// Forgets a log that is not followed any more.
-    pub(crate) fn forget(&self, log_id: &str) {
-        self.lock().logs.remove(log_id);
-    }
-
     pub(crate) fn show_list(&self, list: ListStatus) {
         self.lock().list = Some(list);
     }
@@ -332,39 +384,10 @@ impl Board {
 
 impl ShownLog {
     fn new(source: &Source) -> Self {
-        let status = LogStatus {
-            description: source.log.description.clone(),
-            operator: source.log.operator.clone(),
-            url: source.log.url.clone(),
-            log_id: source.log.id().to_string(),
-            api: source.protocol.as_str().to_owned(),
-            order: String::new(),
-            tree_size: 0,
-            root: None,
-            head_ms: None,
-            verified: 0,
-            read: 0,
-            backlog: 0,
-            unproved: 0,
-            ranges: Vec::new(),
-            holes: Vec::new(),
-            unreadable: 0,
-            rate: 0.0,
-            growth: 0.0,
-            eta_s: None,
-            not_converging: false,
-            lag_s: 0,
-            status: Activity::Starting.as_str().to_owned(),
-            error: None,
-            failures: 0,
-            concurrency: 0,
-            spacing_ms: 0,
-            page: 0,
-            requests: 0,
-            bytes: 0,
-            lies: Vec::new(),
-            lies_total: 0,
-        };
+        let log = &source.log;
+        let mut status = LogStatus::unknown(&log.description, &log.url, log.id().to_string());
+        status.operator.clone_from(&log.operator);
+        source.protocol.as_str().clone_into(&mut status.api);
         Self {
             status,
             asked: Arc::clone(&source.asked),

@@ -6,8 +6,6 @@
 mod clock;
 mod feed;
 mod memtable;
-#[path = "../../src/ct/observe.rs"]
-mod observe;
 #[path = "../original/mod.rs"]
 mod original;
 mod ours;

@@ -11,7 +11,7 @@ use tamis_ct_log::{Input, Reading};
 
 use crate::clock::{Others, Stage};
 use crate::feed::Page;
-use crate::observe::Observer;
+use tamis_engine::Observer;
 
 /// Input bytes between two commits, as `tamis ct import` groups files.
 const COMMIT_INPUT_BYTES: u64 = 8 << 20;

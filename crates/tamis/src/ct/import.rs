@@ -18,12 +18,12 @@ use tamis_ct_index::{Batch, Index, Options, Snapshot};
 use tamis_ct_log::certificate::{IdentityKey, ReadOptions};
 use tamis_ct_log::input::{Kind, RawEntry, Scratch};
 use tamis_ct_log::{Deviation, EntryError, Input, Reading};
+use tamis_engine::Observer;
 
 use crate::Outcome;
 use crate::cli::{Format, ImportArgs};
 use crate::ct::files::{self, InputFile};
 use crate::ct::numbering::{FileNumbering, Numbering};
-use crate::ct::observe::Observer;
 use crate::ct::summary::{FileReport, Summary};
 use crate::ct::{folder, suffixes};
 use crate::render::counted;

@@ -6,11 +6,12 @@ mod compact;
 mod cursor;
 mod files;
 mod folder;
+pub(crate) mod follow;
 mod import;
 mod inspect;
+pub(crate) mod logs;
 mod names;
 mod numbering;
-mod observe;
 mod parse;
 pub(crate) mod prune;
 mod search;
@@ -36,6 +37,8 @@ const FAULTS_TOLD_MAX: usize = 20;
 pub(crate) fn run(command: CtCommand) -> anyhow::Result<Outcome> {
     match command {
         CtCommand::Import(args) => import::run(&args),
+        CtCommand::Follow(args) => follow::run(&args),
+        CtCommand::Logs(args) => logs::run(&args),
         CtCommand::Parse(args) => parse::run(&args),
         CtCommand::Names(args) => names::run(&args),
         CtCommand::Search(args) => search::run(&args),

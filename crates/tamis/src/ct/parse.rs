@@ -158,7 +158,7 @@ fn describe(file: &str, index: u64, reading: &Reading, suffixes: &PublicSuffixes
         .iter()
         .map(tamis_ct_log::Deviation::as_str)
         .collect();
-    let issuance = crate::ct::observe::issuance_key(&reading.issuance);
+    let issuance = tamis_engine::issuance_key(&reading.issuance);
     let [others, ips, emails] = lists;
     row([
         ("file", json!(file)),

@@ -1,0 +1,7 @@
+//! Following simulated logs: real trees and signatures over real sockets, with everything that goes wrong.
+
+mod faults;
+mod honest;
+mod lies;
+mod lists;
+mod run;
