@@ -1,11 +1,13 @@
-//! `tamis-testbed`: writes generated corpora to files.
+//! `tamis-testbed`: writes generated corpora to files, and serves simulated logs.
 #![forbid(unsafe_code)]
 
 mod output;
+mod simulate;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use output::Output;
+use simulate::{SimulateArguments, simulate};
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -28,6 +30,7 @@ struct Arguments {
 enum Command {
     /// Write a corpus of log entries. Signatures are random bytes: nothing verifies.
     Corpus(CorpusArguments),
+    Ctlog(Box<SimulateArguments>),
 }
 
 #[derive(Args)]
@@ -77,8 +80,11 @@ enum Format {
 }
 
 fn main() -> ExitCode {
-    let Command::Corpus(arguments) = Arguments::parse().command;
-    match write_corpus(&arguments) {
+    let done = match Arguments::parse().command {
+        Command::Corpus(arguments) => write_corpus(&arguments),
+        Command::Ctlog(arguments) => simulate(*arguments),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tamis-testbed: {error:#}");

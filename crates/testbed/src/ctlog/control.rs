@@ -18,8 +18,8 @@ use super::world::Inner;
 /// Entries in one answer about the truth.
 const TRUTH_ENTRIES_MAX: u64 = 10_000;
 
-/// What `/_sim` says.
-pub(crate) const HELP: &str = r#"GET  /_sim/report[?log=NAME]                  what logs were asked; POST sets to 0
+/// The control requests, as `/_sim` tells them.
+pub const HELP: &str = r#"GET  /_sim/report[?log=NAME]                  what logs were asked; POST sets to 0
 GET  /_sim/truth?log=NAME[&start=N&count=N]   size and root, and entries
 GET  /_sim/faults[?log=NAME]                  rules, and how often faults were shown
 POST /_sim/fault         {"log": NAME, "set"|"add": "KIND,FIELD=VALUE" or {"fault": …}}

@@ -135,8 +135,8 @@ pub(super) trait Handler {
     /// Fills the body and says how it goes.
     fn handle(&self, request: &Request<'_>, buffers: &mut Buffers) -> (Answer, Self::Asked);
 
-    /// Told once the answer is gone or given up: its status, 0 for a broken connection, and how much of
-    /// the body went.
+    /// Told when the answer has gone but for its last byte, so that who has it whole finds it counted; or
+    /// when the connection is about to break, with status 0 and how much of the body went.
     fn sent(&self, asked: Self::Asked, status: u16, body_bytes: u64);
 }
 
@@ -166,15 +166,21 @@ pub(super) fn serve_connection(
         buffers.body.clear();
         let (answer, asked) = handler.handle(&request, &mut buffers);
         let with_body = request.method != "HEAD";
+        let mut asked = Some(asked);
+        let mut finish = |status, body_bytes| {
+            if let Some(asked) = asked.take() {
+                handler.sent(asked, status, body_bytes);
+            }
+        };
         let mut sender = Sender {
             stream: &mut stream,
             shutdown,
             sent: 0,
         };
-        let outcome = sender.send(&answer, &buffers.body, with_body, parsed.is_last);
-        let body_bytes = sender.sent;
-        let is_answered = matches!(outcome, Ok(End::KeepAlive | End::Closed));
-        handler.sent(asked, if is_answered { answer.status } else { 0 }, body_bytes);
+        let body = if with_body { &*buffers.body } else { &[] };
+        let outcome = sender.send(&answer, body, parsed.is_last, &mut finish);
+        // What ended well has said so before its last byte.
+        finish(0, sender.sent);
         if !matches!(outcome?, End::KeepAlive) || parsed.is_last {
             return Ok(());
         }
@@ -290,17 +296,29 @@ struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    fn send(&mut self, answer: &Answer, body: &[u8], with_body: bool, is_last: bool) -> io::Result<End> {
-        let body = if with_body { body } else { &[] };
+    fn send(
+        &mut self,
+        answer: &Answer,
+        body: &[u8],
+        is_last: bool,
+        finish: &mut dyn FnMut(u16, u64),
+    ) -> io::Result<End> {
         let length = body.len() as u64;
         match answer.delivery {
-            Delivery::Whole => {
-                self.write(answer.head(length, is_last).as_bytes(), body)?;
-                Ok(End::KeepAlive)
-            }
-            Delivery::Slow { bytes_per_s } => {
-                self.write(answer.head(length, is_last).as_bytes(), &[])?;
-                self.write_slowly(body, bytes_per_s)?;
+            Delivery::Whole | Delivery::Slow { .. } => {
+                let head = answer.head(length, is_last);
+                let bytes = if body.is_empty() { head.as_bytes() } else { body };
+                let (rest, last) = bytes.split_at(bytes.len() - 1);
+                if body.is_empty() {
+                    self.write(rest, &[])?;
+                } else if let Delivery::Slow { bytes_per_s } = answer.delivery {
+                    self.write(head.as_bytes(), &[])?;
+                    self.write_slowly(rest, bytes_per_s)?;
+                } else {
+                    self.write(head.as_bytes(), rest)?;
+                }
+                finish(answer.status, length);
+                self.write(&[], last)?;
                 Ok(End::KeepAlive)
             }
             Delivery::Cut { after_bytes } => {
@@ -310,6 +328,8 @@ impl Sender<'_> {
             }
             Delivery::Huge { bytes } => {
                 self.write(answer.head(bytes.max(length), true).as_bytes(), body)?;
+                // Who reads on is told what it costs by its own memory.
+                finish(answer.status, self.sent);
                 self.write_blanks(bytes.saturating_sub(length))?;
                 Ok(End::Closed)
             }

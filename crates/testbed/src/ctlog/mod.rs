@@ -8,7 +8,7 @@
 //!
 //! Reading order: `tree` and `keys`, `submission`, `pool` and `wire` (what there is to log, and its bytes),
 //! `log` and `head` (one log), `request` and `answers` (what it is asked and says), `faults` and `serve`
-//! (what goes wrong), `http`, `list`, `control`, `world` (all of them behind one address).
+//! (what goes wrong), `http`, `list`, `control`, `world` (all of them behind one address), `archive`.
 //!
 //! # Concurrency
 //! A thread a connection, one that accepts and one that lets logs grow. Dropping the [`World`] ends them.
@@ -40,9 +40,11 @@ mod http;
 mod list;
 mod shutdown;
 
+mod archive;
 mod control;
 mod world;
 
+pub use control::HELP as CONTROL_HELP;
 pub use faults::{Fault, FaultRule};
 pub use list::{ListChange, ListSignature};
 pub use options::{ListedState, LogKind, LogOptions, WorldOptions};

@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::faults::FaultRule;
 
@@ -19,6 +21,9 @@ pub struct WorldOptions {
     pub address: IpAddr,
     /// 0 for any free one.
     pub port: u16,
+    /// What the list and the logs call the address, where something stands before it; otherwise what was
+    /// listened on.
+    pub base_url: Option<String>,
     /// Files and folders with real entries, which all logs take first: get-entries JSON, data tiles with
     /// their `issuer` folder, PEM.
     pub entries: Vec<PathBuf>,
@@ -35,6 +40,7 @@ impl Default for WorldOptions {
             logs: Vec::new(),
             address: IpAddr::from([127, 0, 0, 1]),
             port: 0,
+            base_url: None,
             entries: Vec::new(),
             folder: None,
             clock_ms: None,
@@ -163,6 +169,25 @@ impl LogOptions {
             interval_ms: default_interval(),
             faults: Vec::new(),
         }
+    }
+
+    /// Reads a log as the command line has it: `name,field=value…` with the fields of this structure, such
+    /// as `beta,kind=static,entries=5000,rate=2.5`.
+    ///
+    /// # Errors
+    /// A field is unknown, or its value is none for it.
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut parts = text.split(',');
+        let mut fields = Map::new();
+        fields.insert("name".to_owned(), parts.next().unwrap_or_default().into());
+        for part in parts {
+            let (field, value) = part
+                .split_once('=')
+                .with_context(|| format!("{part:?} in the log {text:?} is not field=value"))?;
+            let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+            fields.insert(field.to_owned(), value);
+        }
+        serde_json::from_value(Value::Object(fields)).with_context(|| format!("read the log {text:?}"))
     }
 
     /// Who runs it.

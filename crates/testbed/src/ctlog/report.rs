@@ -79,7 +79,8 @@ impl RequestKind {
 pub struct Report {
     /// Requests by kind.
     pub requests: BTreeMap<RequestKind, u64>,
-    /// Answers by status; 0 for connections that were broken instead.
+    /// Answers by status; 0 for connections that were broken instead. Counted before the last byte goes, so
+    /// that who has an answer finds it here.
     pub statuses: BTreeMap<u16, u64>,
     /// Of bodies that were sent.
     pub bytes: u64,

@@ -149,6 +149,17 @@ impl Chains {
         self.issuers.get(fingerprint).cloned()
     }
 
+    /// All issuers with their fingerprints, in the order of these.
+    pub(super) fn issuers(&self) -> Vec<([u8; 32], Arc<[u8]>)> {
+        let mut all: Vec<_> = self
+            .issuers
+            .iter()
+            .map(|(id, der)| (*id, Arc::clone(der)))
+            .collect();
+        all.sort_unstable_by_key(|(fingerprint, _)| *fingerprint);
+        all
+    }
+
     /// The last certificates of all chains.
     pub(super) fn roots(&self) -> Vec<Arc<[u8]>> {
         let lasts = self.chains.keys().filter_map(|chain| chain.last().copied());

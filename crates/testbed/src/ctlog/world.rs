@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -22,7 +23,7 @@ use super::request::Asked;
 use super::shutdown::Shutdown;
 use super::source::Source;
 use super::submission::Submission;
-use super::{control, lock, serve};
+use super::{archive, control, lock, serve};
 
 /// Between two looks at whether a log has to grow by its rate.
 const GROWTH_TICK: Duration = Duration::from_millis(50);
@@ -68,7 +69,10 @@ impl World {
         let clock = Clock(options.clock_ms);
         let made = list.make([].into_iter(), clock.now_ms())?;
         let inner = Arc::new(Inner {
-            base: format!("http://{address}"),
+            base: match &options.base_url {
+                Some(url) => url.trim_end_matches('/').to_owned(),
+                None => format!("http://{address}"),
+            },
             address,
             clock,
             pool: Arc::new(Mutex::new(pool)),
@@ -436,6 +440,14 @@ impl Log {
             let names = submission.names().map(str::to_owned).collect();
             (index, submission.sha256(), names)
         })
+    }
+
+    /// Writes it below `folder` as the public archives of logs are, and gives the files.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write_archive(&self, folder: &Path) -> Result<Vec<PathBuf>> {
+        archive::write(&self.log, folder)
     }
 
     /// Does this wrong from now on, in the place of earlier faults of its kind.

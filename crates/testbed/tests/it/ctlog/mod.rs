@@ -2,7 +2,9 @@
 
 mod client;
 mod control;
+mod faults;
 mod honest;
+mod real;
 
 use client::Client;
 use tamis_ct_log::head::{Checkpoint, SignedTreeHead, VerifiedHead};
