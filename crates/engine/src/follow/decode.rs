@@ -28,6 +28,8 @@ pub(crate) struct Decoded {
     pub(crate) misplaced: Option<(u64, String)>,
     /// SHA-256 of issuers' certificates that the chains name.
     pub(crate) issuers: Vec<[u8; 32]>,
+    /// The page broke off, so that it says nothing about how long pages are.
+    pub(crate) is_cut: bool,
     /// Why the leaf behind these cannot be hashed, where the page holds more.
     pub(crate) blocked: Option<String>,
 }
@@ -108,6 +110,7 @@ impl Decoder {
             unreadable_why: None,
             misplaced: None,
             issuers: Vec::new(),
+            is_cut: page.is_cut,
             blocked: None,
         };
         for (raw, index) in input.entries().zip(page.first..end) {

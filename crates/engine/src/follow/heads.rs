@@ -14,7 +14,7 @@ use super::source::{Blame, SourceError};
 /// Polls that show only the other branch before it is followed.
 const FORK_POLLS: u32 = 5;
 /// A log that gives no consistency proof for so many heads is believed: its entries prove the same.
-const UNPROVED_POLLS: u32 = 3;
+const UNPROVED_POLLS: u32 = 10;
 
 /// What was seen of heads that are not believed.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ pub(super) struct Doubts {
     contradicting: u32,
     /// Heads in a row whose consistency could not be asked for.
     unproved: u32,
+    /// The last of them: a branch that is shown once and then never again is judged when another head holds.
+    unproved_head: Option<Head>,
 }
 
 impl Reader {
@@ -66,7 +68,17 @@ impl Reader {
 
     async fn grown(&mut self, known: Head, seen: Head) -> Result<(), SourceError> {
         match self.source.consistency(&known.tree, &seen.tree).await {
-            Ok(()) => self.adopt(seen),
+            Ok(()) => {
+                let doubted = self.doubts.unproved_head.take();
+                self.adopt(seen.clone());
+                if let Some(doubted) = doubted.filter(|doubted| doubted.tree.size <= seen.tree.size) {
+                    self.judge_doubted(doubted, seen).await;
+                }
+            }
+            Err(error @ SourceError::Tile(_)) if error.blame() == Blame::Contradiction => {
+                // The tiles do not lead to the root of the head: nothing can be said about heads by them.
+                return Err(error);
+            }
             Err(error) if error.blame() == Blame::Contradiction => {
                 // One bad answer is no fork: the same question gets a second chance.
                 match self.source.consistency(&known.tree, &seen.tree).await {
@@ -78,12 +90,21 @@ impl Reader {
             Err(error) => {
                 self.doubts.unproved += 1;
                 if self.doubts.unproved < UNPROVED_POLLS {
+                    self.doubts.unproved_head = Some(seen);
                     return Err(error);
                 }
                 self.adopt(seen);
             }
         }
         Ok(())
+    }
+
+    /// A head whose consistency could not be asked for, now that a later one holds.
+    async fn judge_doubted(&mut self, doubted: Head, holds: Head) {
+        let judged = self.source.consistency(&doubted.tree, &holds.tree).await;
+        if judged.is_err_and(|error| error.blame() == Blame::Contradiction) {
+            self.tell_fork(&doubted, &holds);
+        }
     }
 
     fn adopt(&mut self, head: Head) {
@@ -95,13 +116,7 @@ impl Reader {
 
     fn contradicted(&mut self, known: Head, seen: Head) {
         self.doubts.contradicting += 1;
-        let detail = format!(
-            "a head of {} leaves with root {} contradicts the one of {} leaves with root {}",
-            seen.tree.size, seen.tree.root, known.tree.size, known.tree.root
-        );
-        let leaves = [known.tree.size, seen.tree.size];
-        self.note(lie(LieKind::Fork, leaves, detail));
-        self.world.keep_evidence(&self.source.log.id(), &known, &seen);
+        self.tell_fork(&known, &seen);
         if self.doubts.contradicting < FORK_POLLS || seen.tree.size < known.tree.size {
             return;
         }
@@ -110,10 +125,24 @@ impl Reader {
         self.adopt(seen);
     }
 
+    fn tell_fork(&mut self, known: &Head, seen: &Head) {
+        let detail = format!(
+            "a head of {} leaves with root {} contradicts the one of {} leaves with root {}",
+            seen.tree.size, seen.tree.root, known.tree.size, known.tree.root
+        );
+        let leaves = [known.tree.size, seen.tree.size];
+        self.note(lie(LieKind::Fork, leaves, detail));
+        self.world.keep_evidence(&self.source.log.id(), known, seen);
+    }
+
     /// What was proved stays so under the old branch; reading goes on behind it under the new one.
     fn split_at(&mut self, known: &Tree) {
-        let last = self.progress.spans.last().map_or(0, Span::end);
-        if let Ok(span) = Span::at(last.max(known.size)) {
+        let last = self.progress.spans.last();
+        let begin = last.map_or(0, Span::end).max(known.size);
+        if last.is_some_and(|last| last.begin == begin) {
+            return;
+        }
+        if let Ok(span) = Span::at(begin) {
             self.progress.spans.push(span);
         }
     }

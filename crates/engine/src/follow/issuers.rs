@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
+use tamis_ct_log::answers::{Body, BodyKind};
 
 use super::lie::{Lie, LieKind};
 use super::source::{Blame, Source};
@@ -82,6 +83,8 @@ impl Issuers {
             Ok(bytes) if <[u8; 32]>::from(Sha256::digest(&bytes)) == fingerprint => {
                 self.keep(fingerprint, &bytes)
             }
+            // What a server says instead of an answer is no lie of the log.
+            Ok(bytes) if !matches!(Body::of(&bytes).kind, BodyKind::Text | BodyKind::Binary) => false,
             Ok(bytes) => {
                 self.note(source, fingerprint, &bytes, world);
                 false

@@ -25,10 +25,14 @@ const STARTS: [(&str, u32); 5] = [
 const START_OF_OTHERS: u32 = 4;
 const START_ON_THIS_MACHINE: u32 = 8;
 const SPACING_FLOOR: Duration = Duration::from_millis(50);
-const SPACING_MAX: Duration = Duration::from_secs(60);
+const SPACING_MAX: Duration = Duration::from_secs(20);
+/// Above this the time between two requests grows slowly: a limit of one in so many seconds is found closely.
+const SPACING_WIDE: Duration = Duration::from_secs(2);
 /// After a refusal that does not say how long to wait; doubled by each further one.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(120);
+/// A log on this machine is nobody's but one's own.
+const NEAR_MAX: Duration = Duration::from_millis(250);
 /// A latency below this is never held against a server.
 const LATENCY_FAIR: Duration = Duration::from_secs(2);
 
@@ -39,6 +43,8 @@ pub(crate) struct Pace {
     concurrency_max: f64,
     spacing: Duration,
     spacing_floor: Duration,
+    /// Longest time between two requests, and longest pause that nobody asked for.
+    limits: (Duration, Duration),
     paused_until: Option<Instant>,
     refusals: u32,
     narrowed_at: Option<Instant>,
@@ -88,6 +94,11 @@ impl Pace {
             },
             spacing: spacing_floor,
             spacing_floor,
+            limits: if is_on_this_machine {
+                (NEAR_MAX, NEAR_MAX)
+            } else {
+                (SPACING_MAX.max(spacing_floor), PAUSE_MAX)
+            },
             paused_until: None,
             refusals: 0,
             narrowed_at: None,
@@ -134,7 +145,7 @@ impl Pace {
             return;
         }
         self.concurrency = (self.concurrency + 0.25 / self.concurrency).min(self.concurrency_max);
-        self.spacing = self.spacing.mul_f64(0.98).max(self.spacing_floor);
+        self.spacing = self.spacing.mul_f64(0.93).max(self.spacing_floor);
         if self.spacing < Duration::from_millis(1) {
             self.spacing = self.spacing_floor;
         }
@@ -151,11 +162,12 @@ impl Pace {
         }
         self.narrowed_at = Some(now);
         self.concurrency = (self.concurrency / 2.0).max(1.0);
-        self.spacing = (self.spacing * 2).clamp(SPACING_FLOOR, SPACING_MAX);
+        let factor = if self.spacing < SPACING_WIDE { 2.0 } else { 1.25 };
+        self.spacing = self.spacing.mul_f64(factor).max(SPACING_FLOOR).min(self.limits.0);
         if wait.is_none() {
             let pause = PAUSE_FIRST
                 .saturating_mul(1 << self.refusals.min(10))
-                .min(PAUSE_MAX);
+                .min(self.limits.1);
             self.paused_until = Some(now + pause);
         }
         self.refusals = self.refusals.saturating_add(1);
@@ -314,12 +326,13 @@ mod tests {
     #[test]
     fn slowness_narrows_and_what_a_person_sets_is_kept() {
         let mut slow = pace("Google");
-        for _ in 0..20 {
+        for _ in 0..40 {
             slow.learn(FAST, Instant::now(), Instant::now());
         }
         let wide = slow.concurrency();
         for _ in 0..200 {
             slow.learn(
+                // Slower than before, and slow by any measure.
                 Verdict::Answered(Duration::from_secs(25)),
                 Instant::now(),
                 Instant::now(),

@@ -6,14 +6,17 @@
 
 /// Of one request.
 const ENTRIES_MAX: u64 = 1_024;
-/// Whole pages in a row before a longer one is tried again.
-const PATIENCE: u32 = 16;
+/// Whole pages in a row before a longer one is tried again, after an error and after a short answer.
+const PATIENCE: u32 = 8;
+const PATIENCE_AFTER_SHORT: u32 = 1_024;
 
 /// What is known of a log's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pages {
     size: u64,
     max: u64,
+    /// Where a short answer ended: a line of the log's grid, if it has one.
+    line: Option<u64>,
     whole_in_a_row: u32,
     short_in_a_row: u32,
 }
@@ -25,6 +28,7 @@ impl Pages {
         Self {
             size: max,
             max,
+            line: None,
             whole_in_a_row: 0,
             short_in_a_row: 0,
         }
@@ -37,35 +41,49 @@ impl Pages {
 
     /// Behind the last entry to ask for, from `start` to at most `end`: to the next line of the grid.
     pub(crate) fn end(&self, start: u64, end: u64) -> u64 {
-        let line = (start / self.size + 1).saturating_mul(self.size);
-        line.min(end)
+        let line = self.line.unwrap_or(start).min(start);
+        let pages = (start - line) / self.size + 1;
+        line.saturating_add(pages.saturating_mul(self.size)).min(end)
     }
 
-    /// Learns from an answer of `served` entries to a question for [`start`, `end`).
+    /// Learns from a whole answer of `served` entries to a question for [`start`, `end`).
     pub(crate) fn served(&mut self, start: u64, end: u64, served: u64) {
         let asked = end.saturating_sub(start);
         if served == 0 {
             return;
         }
         if served < asked {
-            self.whole_in_a_row = 0;
-            self.short_in_a_row += 1;
-            // From inside of a grid a log serves up to its next line, which is less than a page.
-            let is_aligned = start.is_multiple_of(self.size);
-            if is_aligned || self.short_in_a_row > 2 {
-                self.size = served.max(1);
-                self.short_in_a_row = 0;
-            }
+            self.short(start + served, served);
             return;
         }
         self.short_in_a_row = 0;
         if asked == self.size {
             self.whole_in_a_row += 1;
-            if self.whole_in_a_row >= PATIENCE && self.size < self.max {
-                self.size = (self.size * 2).min(self.max);
-                self.whole_in_a_row = 0;
-            }
         }
+        let patience = if self.line.is_some() {
+            PATIENCE_AFTER_SHORT
+        } else {
+            PATIENCE
+        };
+        if self.whole_in_a_row >= patience && self.size < self.max {
+            self.size = (self.size * 2).min(self.max);
+            self.line = None;
+            self.whole_in_a_row = 0;
+        }
+    }
+
+    /// An answer that ended at `line` with fewer entries than were asked for.
+    fn short(&mut self, line: u64, served: u64) {
+        self.whole_in_a_row = 0;
+        self.short_in_a_row += 1;
+        // Two lines of a grid are as far apart as its pages are long.
+        let apart = self.line.and_then(|last| line.checked_sub(last)).unwrap_or(0);
+        if apart >= served && apart <= self.max {
+            self.size = apart;
+        } else if self.line.is_none() || served > self.size || self.short_in_a_row > 1 {
+            self.size = served.min(self.max);
+        }
+        self.line = Some(line);
     }
 
     /// Learns that a question for so many was refused; false where it cannot be shorter.
@@ -111,12 +129,24 @@ mod tests {
                 let (requests, pages) = read(cap, grid, u64::MAX, 100, 100 + 64 * 1_024);
                 let least = (64 * 1_024_u64).div_ceil(cap.min(ENTRIES_MAX));
                 assert!(
-                    requests <= least + least / 10 + 4,
+                    requests <= least + least / 2,
                     "{cap} {grid}: {requests} for {least}"
                 );
-                assert!(pages.size() <= cap.max(ENTRIES_MAX), "{pages:?}");
+                if cap <= ENTRIES_MAX {
+                    assert!(requests <= least + 3, "{cap} {grid}: {requests} for {least}");
+                    assert_eq!(pages.size(), cap, "{pages:?}");
+                }
             }
         }
+    }
+
+    #[test]
+    fn a_limit_that_shrinks_is_followed() {
+        let mut pages = Pages::new(None);
+        pages.served(0, 1_024, 256);
+        assert_eq!((pages.size(), pages.end(256, 10_000)), (256, 512));
+        pages.served(256, 512, 32);
+        assert_eq!((pages.size(), pages.end(288, 10_000)), (32, 320));
     }
 
     #[test]

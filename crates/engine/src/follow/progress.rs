@@ -203,20 +203,26 @@ impl Progress {
 
     /// The span that a leaf read at `start` continues; made where there is none.
     pub(crate) fn span_at(&mut self, start: u64) -> Result<&mut Span, RangeError> {
-        let place = self.spans.partition_point(|span| span.end() < start);
-        let continues = self.spans.get(place).is_some_and(|span| span.end() == start);
-        if !continues {
-            self.spans.insert(place, Span::at(start)?);
-        }
+        // Behind a fork two spans may touch: it is the later one that goes on.
+        let behind = self.spans.partition_point(|span| span.end() <= start);
+        let last = behind.checked_sub(1);
+        let continued = last.filter(|place| self.spans.get(*place).is_some_and(|span| span.end() == start));
+        let place = match continued {
+            Some(place) => place,
+            None => {
+                self.spans.insert(behind, Span::at(start)?);
+                behind
+            }
+        };
         // It was found or put there a line above.
         self.spans
             .get_mut(place)
             .ok_or(RangeError::TooLarge { end: start })
     }
 
-    /// The place of the span that ends at `end`.
+    /// The place of the last span that ends at `end`.
     pub(crate) fn place_of(&self, end: u64) -> Option<usize> {
-        self.spans.iter().position(|span| span.end() == end)
+        self.spans.iter().rposition(|span| span.end() == end)
     }
 
     /// Makes one of two proved spans that touch.

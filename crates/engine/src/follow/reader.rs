@@ -28,7 +28,7 @@ use super::progress::{Head, Piece, Progress, Span};
 use super::progress_format;
 use super::source::{Blame, Protocol, Source, SourceError};
 use super::status::Activity;
-use super::world::{Fatal, World, now_ms};
+use super::world::{Fatal, World, now_ms, stopped};
 
 /// Leaves that are read before they are proved against a head that is further away.
 pub(super) const SETTLE_LEAVES: u64 = 16_384;
@@ -209,21 +209,9 @@ impl Reader {
         if let Order::ToTheEnd(tree) = order {
             self.adopt_final(tree);
         } else if Instant::now() >= self.poll_at {
+            let polled = self.look(order).await;
             self.poll_at = Instant::now() + self.poll_interval(order);
-            if self.is_unknown {
-                match self.source.detect().await {
-                    Ok(protocol) => {
-                        self.source.protocol = protocol;
-                        self.is_probed = protocol != Protocol::Rfc6962;
-                        self.is_unknown = false;
-                    }
-                    Err(error) => return Ok(Err(error)),
-                }
-            }
-            if let Err(error) = self.poll().await {
-                return Ok(Err(error));
-            }
-            if let Err(error) = self.probe().await {
+            if let Err(error) = polled {
                 return Ok(Err(error));
             }
         }
@@ -248,6 +236,21 @@ impl Reader {
             self.sleep_until(until).await;
         }
         Ok(Ok(()))
+    }
+
+    /// Asks for the newest head, and at first for how the log is read.
+    async fn look(&mut self, order: Order) -> Result<(), SourceError> {
+        if self.is_unknown {
+            let protocol = self.source.detect().await?;
+            self.source.protocol = protocol;
+            self.is_probed = protocol != Protocol::Rfc6962;
+            self.is_unknown = false;
+        }
+        self.poll().await?;
+        if order == Order::Tail {
+            self.probe().await?;
+        }
+        Ok(())
     }
 
     fn poll_interval(&self, order: Order) -> Duration {
@@ -351,19 +354,17 @@ impl Reader {
         } else {
             piece.end
         };
-        self.show(
-            if piece.is_tail {
-                Activity::Reading
-            } else {
-                Activity::Backfilling
-            },
-            None,
-        );
+        let activity = if piece.is_tail {
+            Activity::Reading
+        } else {
+            Activity::Backfilling
+        };
         let (mut at, mut asked) = (piece.start, piece.start);
         let mut ahead: VecDeque<OnItsWay> = VecDeque::new();
         while at < end {
             let width = (self.source.gate.pace().concurrency() as usize).min(AHEAD_MAX);
-            while ahead.len() < width && asked < end && !self.is_interrupted() {
+            // The first page is asked for whatever else is due, or a slow log would never be read.
+            while ahead.len() < width && asked < end && (asked == piece.start || !self.is_interrupted()) {
                 let page_end = self.page_end(asked, end);
                 ahead.push_back(self.fetch(asked, page_end, size, true));
                 asked = page_end;
@@ -383,7 +384,7 @@ impl Reader {
                 }
                 Err(error) => return Err(Fatal::task(&error)),
             };
-            if self.source.protocol == Protocol::Rfc6962 {
+            if self.source.protocol == Protocol::Rfc6962 && !fetched.decoded.is_cut {
                 let served = fetched.decoded.end() - fetched.decoded.start;
                 self.pages.served(first.start, first.end, served);
             }
@@ -398,6 +399,7 @@ impl Reader {
             }
             self.stuck = (at, 0);
             self.failures = 0;
+            self.show(activity, None);
             if at < first.end {
                 ahead.push_front(self.fetch(at, first.end, size, false));
             }
@@ -529,7 +531,11 @@ impl Reader {
             _ => (start, 1),
         };
         let is_shortest = match self.source.protocol {
-            Protocol::Rfc6962 => !self.pages.refused(end - start),
+            Protocol::Rfc6962 => {
+                // A failure by chance is no reason to ask for less; one that comes again may be.
+                let is_of_range = error.blame() == Blame::Absent || self.stuck.1 > 1;
+                is_of_range && !self.pages.refused(end - start)
+            }
             // Only bytes that came and cannot be read are a reason to pass over a tile's leaf.
             Protocol::Static | Protocol::Hybrid => matches!(error, SourceError::Unhashable { .. }),
         };
@@ -558,7 +564,8 @@ impl Reader {
             .min(RETRY_MAX);
         self.failures = self.failures.saturating_add(1);
         self.retry_at = Instant::now() + wait;
-        if error.blame() == Blame::Contradiction {
+        let is_proof = matches!(error, SourceError::Tile(_) | SourceError::Proof(_));
+        if is_proof && error.blame() == Blame::Contradiction {
             let detail = error.told();
             self.note(lie(LieKind::Proof, [0, self.progress.tree_size()], detail));
         }
@@ -642,10 +649,4 @@ pub(super) fn lie(kind: LieKind, leaves: [u64; 2], detail: String) -> Lie {
         healed: false,
         detail,
     }
-}
-
-/// Waits until everything is to stop.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // Without a sender nothing runs any more, which is a stop too.
-    let _ = stop.wait_for(|stop| *stop).await;
 }

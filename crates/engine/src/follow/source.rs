@@ -130,7 +130,8 @@ impl SourceError {
     pub(crate) fn blame(&self) -> Blame {
         match self {
             Self::Status { status, .. } => match status {
-                400 | 404 | 410 | 422 => Blame::Absent,
+                // What a log or its gateway says to a question that it will never answer.
+                400 | 403 | 404 | 410 | 413 | 414 | 422 => Blame::Absent,
                 _ => Blame::Retry,
             },
             Self::NoSuchLeaf => Blame::Absent,

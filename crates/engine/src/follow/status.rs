@@ -321,6 +321,15 @@ impl Board {
         }
     }
 
+    /// A log that is about to be asked.
+    pub(crate) fn expect(&self, source: &Source) {
+        let key = source.log.id().to_string();
+        let mut shown = self.lock();
+        let log = shown.logs.entry(key).or_insert_with(|| ShownLog::new(source));
+        Activity::Starting.as_str().clone_into(&mut log.status.status);
+        log.is_caught_up_once = false;
+    }
+
     pub(crate) fn show_list(&self, list: ListStatus) {
         self.lock().list = Some(list);
     }
@@ -340,7 +349,7 @@ impl Board {
         let shown = self.lock();
         let mut failing = Vec::new();
         for log in shown.logs.values() {
-            if log.is_caught_up_once {
+            if log.is_caught_up_once || log.status.status == Activity::Stopped.as_str() {
                 continue;
             }
             let since = log.failing_since?;

@@ -28,7 +28,7 @@ use super::reader::{Ended, Order, Reader};
 use super::roster::{ListOptions, Member, Roster, SingleLog, is_url};
 use super::source::{Protocol, Source};
 use super::status::{Board, Status};
-use super::world::{Fatal, PAGES_IN_FLIGHT_MAX, World};
+use super::world::{Fatal, PAGES_IN_FLIGHT_MAX, World, stopped};
 
 /// What to follow and how.
 #[derive(Debug, Clone)]
@@ -297,7 +297,7 @@ impl Supervisor {
         let mut failing = Vec::new();
         let outcome = loop {
             tokio::select! {
-                _ = stop.wait_for(|stop| *stop) => break Ok(()),
+                () = stopped(&mut stop) => break Ok(()),
                 _ = commit.tick() => {
                     if let Err(error) = self.commit().await {
                         break Err(error);
@@ -398,6 +398,7 @@ impl Supervisor {
             closes: Arc::default(),
             log: Arc::new(log),
         };
+        self.world.board.expect(&source);
         let mut reader = Reader::new(Arc::clone(&self.world), source, number, receiver, progress);
         if protocol.is_none() {
             reader.find_out_protocol();

@@ -131,6 +131,12 @@ impl World {
     }
 }
 
+/// Waits until everything is to stop.
+pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // Without a sender nothing runs any more, which is a stop too.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
 /// Milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

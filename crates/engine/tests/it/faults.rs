@@ -21,7 +21,11 @@ fn check_log(options_of_log: LogOptions, shown: &Fault) {
     let folder = Folder::new();
     let summary = folder.catch_up(options(&world));
     assert_eq!(summary.failing, []);
-    assert!(log.shown_count(shown) > 0, "{shown:?} was not shown: {:?}", log.report());
+    assert!(
+        log.shown_count(shown) > 0,
+        "{shown:?} was not shown: {:?}",
+        log.report()
+    );
     check_proved(&summary, &log);
     folder.check_whole([&log]);
 }
@@ -67,8 +71,14 @@ fn a_rate_limit_is_kept_to() {
 
 #[test]
 fn server_errors_and_pages_of_proxies() {
-    check(LogKind::Rfc6962, rule(Fault::ServerError { status: 500 }).chance(0.3));
-    check(LogKind::Rfc6962, rule(Fault::HtmlPage { status: 200 }).chance(0.3));
+    check(
+        LogKind::Rfc6962,
+        rule(Fault::ServerError { status: 500 }).chance(0.3),
+    );
+    check(
+        LogKind::Rfc6962,
+        rule(Fault::HtmlPage { status: 200 }).chance(0.3),
+    );
     check(LogKind::Static, rule(Fault::HtmlPage { status: 502 }).chance(0.3));
     check(LogKind::Static, rule(Fault::HtmlPage { status: 200 }).chance(0.3));
 }
@@ -76,8 +86,14 @@ fn server_errors_and_pages_of_proxies() {
 #[test]
 fn heads_fail_like_everything_else() {
     let heads = &[RequestKind::Sth, RequestKind::Checkpoint];
-    check(LogKind::Rfc6962, rule(Fault::ServerError { status: 500 }).on(heads).times(3));
-    check(LogKind::Static, rule(Fault::HtmlPage { status: 200 }).on(heads).times(3));
+    check(
+        LogKind::Rfc6962,
+        rule(Fault::ServerError { status: 500 }).on(heads).times(3),
+    );
+    check(
+        LogKind::Static,
+        rule(Fault::HtmlPage { status: 200 }).on(heads).times(3),
+    );
 }
 
 #[test]
@@ -87,7 +103,9 @@ fn bodies_that_break_off_keep_what_came() {
     check(LogKind::Static, cut);
     check(
         LogKind::Rfc6962,
-        rule(Fault::Reset { after_bytes: 100_000 }).on(ENTRIES).chance(0.4),
+        rule(Fault::Reset { after_bytes: 100_000 })
+            .on(ENTRIES)
+            .chance(0.4),
     );
     check(LogKind::Static, rule(Fault::Reset { after_bytes: 0 }).chance(0.2));
 }
@@ -95,8 +113,8 @@ fn bodies_that_break_off_keep_what_came() {
 #[test]
 fn pages_are_learned() {
     for (entries, aligned) in [(32, false), (100, true), (1, false)] {
-        let world = world([log("faulty", LogKind::Rfc6962, 1_200)
-            .fault(Fault::PageCap { entries, aligned })]);
+        let world =
+            world([log("faulty", LogKind::Rfc6962, 1_200).fault(Fault::PageCap { entries, aligned })]);
         let log = world.log("faulty");
         let folder = Folder::new();
         let summary = folder.catch_up(options(&world));
@@ -104,7 +122,11 @@ fn pages_are_learned() {
         let least = 1_200_u64.div_ceil(entries);
         let asked = log.report().count(RequestKind::Entries);
         assert!(asked <= least + least / 4 + 20, "{asked} of {least}");
-        assert!(of(&summary, &log).page <= entries.max(2), "{:?}", of(&summary, &log));
+        assert!(
+            of(&summary, &log).page <= entries.max(2),
+            "{:?}",
+            of(&summary, &log)
+        );
     }
 }
 
@@ -162,7 +184,9 @@ fn partial_tiles_that_are_gone() {
     let log = world.log("faulty");
     let folder = Folder::new();
     let running = folder.start(options(&world));
-    running.wait("the first part", |logs| logs.values().any(|log| log.verified == 300));
+    running.wait("the first part", |logs| {
+        logs.values().any(|log| log.verified == 300)
+    });
     // The head that is known still needs the partial tile when the log has it full already.
     for _ in 0..8 {
         log.grow(100);
@@ -175,21 +199,29 @@ fn partial_tiles_that_are_gone() {
 
 #[test]
 fn replicas_that_lag_and_heads_that_lead() {
-    let lagging = rule(Fault::Lagging { leaves: 200 }).on(&[RequestKind::Sth]).every(2);
+    let lagging = rule(Fault::Lagging { leaves: 200 })
+        .on(&[RequestKind::Sth])
+        .every(2);
     let world = world([
         log("lags", LogKind::Rfc6962, 1_000).fault(lagging),
         log("leads", LogKind::Rfc6962, 1_000).fault(Fault::EntriesBehind { leaves: 50 }),
     ]);
     let folder = Folder::new();
     let running = folder.start(options(&world));
-    running.wait("one of them", |logs| logs.get("lags").is_some_and(|log| log.verified == 1_000));
+    running.wait("one of them", |logs| {
+        logs.get("lags").is_some_and(|log| log.verified == 1_000)
+    });
     world.log("lags").grow(500);
-    running.wait("it to grow", |logs| logs.get("lags").is_some_and(|log| log.verified == 1_500));
+    running.wait("it to grow", |logs| {
+        logs.get("lags").is_some_and(|log| log.verified == 1_500)
+    });
     running.wait("the other to be read as far as it serves", |logs| {
         logs.get("leads").is_some_and(|log| log.read == 950)
     });
     world.log("leads").clear_faults();
-    running.wait("its rest", |logs| logs.get("leads").is_some_and(|log| log.verified == 1_000));
+    running.wait("its rest", |logs| {
+        logs.get("leads").is_some_and(|log| log.verified == 1_000)
+    });
     let summary = running.stop();
     for log in world.logs() {
         check_proved(&summary, &log);
@@ -204,7 +236,9 @@ fn one_log_that_hangs_stops_no_other() {
     ]);
     let folder = Folder::new();
     let running = folder.start(options(&world));
-    running.wait("the other", |logs| logs.get("works").is_some_and(|log| log.verified == 500));
+    running.wait("the other", |logs| {
+        logs.get("works").is_some_and(|log| log.verified == 500)
+    });
     let summary = running.stop();
     assert_eq!(of(&summary, &world.log("hangs")).read, 0);
 }

@@ -51,7 +51,11 @@ fn a_second_run_reads_nothing_twice() {
     assert_eq!(again.entries, 0);
     for log in &logs {
         let report = log.report();
-        assert_eq!(report.count(RequestKind::Entries) + report.tiles(), 0, "{report:?}");
+        assert_eq!(
+            report.count(RequestKind::Entries) + report.tiles(),
+            0,
+            "{report:?}"
+        );
         log.grow(100);
         log.reset_report();
     }
@@ -121,11 +125,15 @@ fn a_large_log_is_read_from_its_tail_and_the_backfill_meets_it() {
     ]);
     let folder = Folder::new();
     let running = folder.start(options(&world));
-    running.wait("the tail of both", |logs| logs.len() == 2 && logs.values().all(|log| log.tree_size > 0));
+    running.wait("the tail of both", |logs| {
+        logs.len() == 2 && logs.values().all(|log| log.tree_size > 0)
+    });
     for log in world.logs() {
         log.grow(1_500);
     }
-    running.wait("everything", |logs| logs.values().all(|log| log.verified == 41_500));
+    running.wait("everything", |logs| {
+        logs.values().all(|log| log.verified == 41_500)
+    });
     let summary = running.stop();
     for log in world.logs() {
         check_proved(&summary, &log);
@@ -151,7 +159,10 @@ fn a_log_is_followed_by_hand_without_any_list() {
     }
     assert_eq!(of(&summary, &world.log("beta")).api, "static-ct-api");
     let agents = world.log("alpha").report().user_agents;
-    assert!(agents.keys().all(|agent| agent.starts_with("tamis/")), "{agents:?}");
+    assert!(
+        agents.keys().all(|agent| agent.starts_with("tamis/")),
+        "{agents:?}"
+    );
 }
 
 #[test]
@@ -162,7 +173,9 @@ fn a_partial_tile_is_read_after_a_while_and_not_again_and_again() {
     let mut options = options(&world);
     options.partial_delay = Duration::from_secs(2);
     let running = folder.start(options);
-    running.wait("what is full", |logs| logs.values().any(|log| log.verified == 512));
+    running.wait("what is full", |logs| {
+        logs.values().any(|log| log.verified == 512)
+    });
     log.reset_report();
     for _ in 0..10 {
         log.grow(5);
@@ -171,7 +184,10 @@ fn a_partial_tile_is_read_after_a_while_and_not_again_and_again() {
     let early = log.report().count(RequestKind::PartialDataTile);
     running.wait("the part", |logs| logs.values().any(|log| log.verified == 562));
     let report = log.report();
-    assert!(early <= 1 && report.count(RequestKind::PartialDataTile) <= 3, "{early}: {report:?}");
+    assert!(
+        early <= 1 && report.count(RequestKind::PartialDataTile) <= 3,
+        "{early}: {report:?}"
+    );
     running.stop();
     folder.check_whole([&log]);
 }

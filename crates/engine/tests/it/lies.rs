@@ -67,14 +67,19 @@ fn heads_by_another_key_are_not_believed() {
         let liar = world.log("liar");
         let folder = Folder::new();
         let running = folder.start(options(&world));
-        running.wait("it to be read", |logs| logs.values().any(|log| log.verified == 500));
+        running.wait("it to be read", |logs| {
+            logs.values().any(|log| log.verified == 500)
+        });
         liar.set_fault(Fault::WrongKey);
         liar.grow(100);
         running.wait("it to be caught", |logs| {
-            logs.values().any(|log| !log.lies.is_empty() && log.status == "waiting")
+            logs.values()
+                .any(|log| !log.lies.is_empty() && log.status == "waiting")
         });
         liar.clear_faults();
-        running.wait("it to be honest again", |logs| logs.values().any(|log| log.verified == 600));
+        running.wait("it to be honest again", |logs| {
+            logs.values().any(|log| log.verified == 600)
+        });
         let summary = running.stop();
         assert_eq!(kinds(of(&summary, &liar)), [LieKind::Signature]);
     }
@@ -88,18 +93,27 @@ fn forks_are_told_with_both_heads_and_the_known_branch_is_kept() {
             let liar = world.log("liar");
             let folder = Folder::new();
             let running = folder.start(options(&world));
-            running.wait("it to be read", |logs| logs.values().any(|log| log.verified == 500));
+            running.wait("it to be read", |logs| {
+                logs.values().any(|log| log.verified == 500)
+            });
             liar.set_fault(FaultRule::from(Fault::Fork { extra }).times(2));
-            running.wait("the fork", |logs| logs.values().any(|log| !log.lies.is_empty()));
-            liar.clear_faults();
+            while liar.shown_count(&Fault::Fork { extra }) < 2 {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            // A larger branch whose tiles nobody serves is told apart by the next head that holds.
             liar.grow(100);
+            running.wait("the fork", |logs| logs.values().any(|log| !log.lies.is_empty()));
             running.wait("the known branch to go on", |logs| {
                 logs.values().any(|log| log.verified == 600)
             });
             let summary = running.stop();
             let status = of(&summary, &liar);
             assert_eq!(kinds(status), [LieKind::Fork], "{kind:?} {extra}");
-            assert_eq!(status.lies[0].leaves, [500, 500 + extra]);
+            let leaves = status.lies[0].leaves;
+            assert!(
+                leaves == [500, 500 + extra] || leaves == [500 + extra, 600],
+                "{leaves:?}"
+            );
             let evidence = std::fs::read_dir(folder.path().join("follow/evidence")).unwrap();
             assert_eq!(evidence.count(), 1);
             folder.check_whole([&liar]);
@@ -113,16 +127,22 @@ fn tiles_of_hashes_that_are_wrong_are_told() {
     let liar = world.log("liar");
     let folder = Folder::new();
     let running = folder.start(options(&world));
-    running.wait("it to be read", |logs| logs.values().any(|log| log.verified == 1_000));
+    running.wait("it to be read", |logs| {
+        logs.values().any(|log| log.verified == 1_000)
+    });
     liar.set_fault(Fault::BadHashTile { level: 1, index: 0 });
     liar.grow(30);
-    running.wait("it to be caught", |logs| logs.values().any(|log| !log.lies.is_empty()));
+    running.wait("it to be caught", |logs| {
+        logs.values().any(|log| !log.lies.is_empty())
+    });
     liar.clear_faults();
     running.wait("the rest", |logs| logs.values().any(|log| log.verified == 1_030));
     let summary = running.stop();
     let caught = kinds(of(&summary, &liar));
     assert!(
-        caught.iter().all(|kind| matches!(kind, LieKind::Proof | LieKind::Fork)),
+        caught
+            .iter()
+            .all(|kind| matches!(kind, LieKind::Proof | LieKind::Fork)),
         "{caught:?}"
     );
     folder.check_whole([&liar]);
@@ -136,7 +156,11 @@ fn entries_in_another_order_are_told_by_index_and_by_hash() {
     let summary = folder.catch_up(options(&world));
     let status = of(&summary, &liar);
     assert!(kinds(status).contains(&LieKind::LeafIndex), "{status:#?}");
-    let wrong: Vec<_> = status.lies.iter().filter(|lie| lie.kind == LieKind::Entry).collect();
+    let wrong: Vec<_> = status
+        .lies
+        .iter()
+        .filter(|lie| lie.kind == LieKind::Entry)
+        .collect();
     assert_eq!(wrong.len(), 2, "{status:#?}");
     assert_eq!((wrong[0].leaves, wrong[1].leaves), ([256, 257], [257, 258]));
     assert_eq!((status.read, status.backlog), (1_000, 0));
@@ -162,11 +186,19 @@ fn issuers_are_fetched_once_for_all_logs_and_wrong_ones_are_not_kept() {
     ]);
     let folder = Folder::new();
     let running = folder.start(options(&world));
-    running.wait("both", |logs| logs.len() == 2 && logs.values().all(|log| log.verified == 600));
+    running.wait("both", |logs| {
+        logs.len() == 2 && logs.values().all(|log| log.verified == 600)
+    });
     std::thread::sleep(std::time::Duration::from_millis(500));
     running.stop();
-    let kept = std::fs::read_dir(folder.path().join("follow/issuers")).unwrap().count() as u64;
-    let asked: u64 = world.logs().iter().map(|log| log.report().count(RequestKind::Issuer)).sum();
+    let kept = std::fs::read_dir(folder.path().join("follow/issuers"))
+        .unwrap()
+        .count() as u64;
+    let asked: u64 = world
+        .logs()
+        .iter()
+        .map(|log| log.report().count(RequestKind::Issuer))
+        .sum();
     assert!(kept > 0);
     assert_eq!(kept, asked, "each once");
 
@@ -178,7 +210,8 @@ fn issuers_are_fetched_once_for_all_logs_and_wrong_ones_are_not_kept() {
     only.logs = vec![single(&liar)];
     let running = fresh.start(only);
     running.wait("it to be caught", |logs| {
-        logs.values().any(|log| log.lies.iter().any(|lie| lie.kind == LieKind::Issuer))
+        logs.values()
+            .any(|log| log.lies.iter().any(|lie| lie.kind == LieKind::Issuer))
     });
     running.stop();
     let kept = std::fs::read_dir(fresh.path().join("follow/issuers"));

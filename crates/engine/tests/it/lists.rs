@@ -18,10 +18,14 @@ fn logs_come_and_go_while_it_runs() {
     ]);
     let folder = Folder::new();
     let running = folder.start(options(&world));
-    running.wait("both", |logs| logs.len() == 2 && logs.values().all(|log| log.verified == 400));
+    running.wait("both", |logs| {
+        logs.len() == 2 && logs.values().all(|log| log.verified == 400)
+    });
     let fresh = log("gamma", LogKind::Static, 300);
     world.change_list(&ListChange::AddLog(Box::new(fresh))).unwrap();
-    running.wait("the new one", |logs| logs.get("gamma").is_some_and(|log| log.verified == 300));
+    running.wait("the new one", |logs| {
+        logs.get("gamma").is_some_and(|log| log.verified == 300)
+    });
     world.log("alpha").grow(50);
     let end = |name: &str, state| {
         let change = ListChange::State {
@@ -32,7 +36,8 @@ fn logs_come_and_go_while_it_runs() {
     };
     end("alpha", ListedState::Readonly);
     running.wait("the end of one", |logs| {
-        logs.get("alpha").is_some_and(|log| log.status == "finished" && log.verified == 450)
+        logs.get("alpha")
+            .is_some_and(|log| log.status == "finished" && log.verified == 450)
     });
     end("beta", ListedState::RetiredWithoutTree);
     running.wait("the other to be left", |logs| {
@@ -76,7 +81,9 @@ fn lists_that_are_wrong_leave_the_last_good_one() {
     ]);
     let folder = Folder::new();
     let running = folder.start(options(&world));
-    running.wait("all", |logs| logs.len() == 3 && logs.values().all(|log| log.verified == 200));
+    running.wait("all", |logs| {
+        logs.len() == 3 && logs.values().all(|log| log.verified == 200)
+    });
     let check = |bad: ListChange, good: ListChange, told: &str| {
         world.change_list(&bad).unwrap();
         running.wait_for(told, |status| error_of(status).contains(told));
@@ -98,17 +105,18 @@ fn lists_that_are_wrong_leave_the_last_good_one() {
         ListChange::Signature(ListSignature::Good),
         "no signature",
     );
-    check(ListChange::LoseMost { keep: 1 }, ListChange::LoseNone, "keeps 1 of 3");
     check(
-        ListChange::Mimics {
-            count: 2,
-            only: true,
-        },
+        ListChange::LoseMost { keep: 1 },
+        ListChange::LoseNone,
+        "keeps 1 of 3",
+    );
+    check(
+        ListChange::Mimics { count: 2, only: true },
         ListChange::Mimics {
             count: 0,
             only: false,
         },
-        "keeps 0 of 3",
+        "names no log to follow",
     );
     check(
         ListChange::Timestamp {
@@ -125,11 +133,17 @@ fn the_last_good_list_outlives_a_restart() {
     let world = world([log("alpha", LogKind::Rfc6962, 200)]);
     let folder = Folder::new();
     folder.catch_up(options(&world));
-    world.change_list(&ListChange::Signature(ListSignature::Broken)).unwrap();
+    world
+        .change_list(&ListChange::Signature(ListSignature::Broken))
+        .unwrap();
     world.log("alpha").grow(100);
     let summary = folder.catch_up(options(&world));
     check_proved(&summary, &world.log("alpha"));
-    assert!(error_of(&summary.status).contains("not signed"), "{:?}", summary.status.list);
+    assert!(
+        error_of(&summary.status).contains("not signed"),
+        "{:?}",
+        summary.status.list
+    );
 
     let error = Folder::new().start(options(&world)).outcome().unwrap_err();
     assert!(matches!(error, Error::NoList { .. }), "{error}");

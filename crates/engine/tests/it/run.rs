@@ -149,7 +149,7 @@ impl Running {
     #[track_caller]
     pub(crate) fn wait(&self, what: &str, wanted: impl Fn(&BTreeMap<String, LogStatus>) -> bool) {
         self.wait_for(what, |status| {
-            let logs = status.logs.iter().map(|log| (log.description.clone(), log.clone()));
+            let logs = status.logs.iter().map(|log| (name(&log.url), log.clone()));
             wanted(&logs.collect())
         });
     }
@@ -196,6 +196,11 @@ impl Running {
             .unwrap();
         outcome.unwrap()
     }
+}
+
+/// The name of a simulated log, which its address starts with.
+fn name(url: &str) -> String {
+    url.split('/').nth(3).unwrap_or_default().to_owned()
 }
 
 /// The status of one log.
