@@ -19,47 +19,40 @@ use super::log::{SimulatedLog, State, Stored};
 use super::options::LogKind;
 use super::report::RequestKind;
 use super::request::{Asked, Tile, TileOf};
-use super::wire::{self, Held};
-
-/// Buffers of one connection, used again at each request.
-#[derive(Default)]
-pub(super) struct Buffers {
-    pub(super) body: Vec<u8>,
-    pub(super) scratch: Vec<u8>,
-}
+use super::wire::{self, Body, Held};
 
 const JSON: &str = "application/json; charset=utf-8";
 const BINARY: &str = "application/octet-stream";
 
 impl SimulatedLog {
     /// Fills the body and says what it is.
-    pub(super) fn answer(&self, asked: &Asked, buffers: &mut Buffers) -> Result<Answer> {
+    pub(super) fn answer(&self, asked: &Asked, body: &mut Body) -> Result<Answer> {
         let kind = asked.kind();
         match *asked {
             Asked::Sth => {
-                self.shown_head(kind)?.push_json(&mut buffers.body);
+                self.shown_head(kind)?.push_json(&mut body.bytes);
                 Ok(Answer::ok(JSON))
             }
             Asked::Checkpoint => {
                 let head = self.shown_head(kind)?;
                 let cosignatures = self.options.cosignatures;
-                head.push_checkpoint(&self.origin(), &self.key.id(), cosignatures, &mut buffers.body);
+                head.push_checkpoint(&self.origin(), &self.key.id(), cosignatures, &mut body.bytes);
                 Ok(Answer::ok("text/plain; charset=utf-8").header("Cache-Control", "no-store"))
             }
-            Asked::Entries { start, end } => Ok(self.entries(start, end, buffers)),
-            Asked::Consistency { first, second } => Ok(self.consistency(first, second, buffers)),
-            Asked::Proof { hash, tree_size } => Ok(self.proof(&hash, tree_size, buffers)),
-            Asked::EntryAndProof { index, tree_size } => Ok(self.entry_and_proof(index, tree_size, buffers)),
-            Asked::Roots => Ok(self.roots(buffers)),
-            Asked::Tile(tile) => self.tile(kind, tile, buffers),
-            Asked::Issuer(fingerprint) => Ok(self.issuer(&fingerprint, buffers)),
+            Asked::Entries { start, end } => Ok(self.entries(start, end, body)),
+            Asked::Consistency { first, second } => Ok(self.consistency(first, second, body)),
+            Asked::Proof { hash, tree_size } => Ok(self.proof(&hash, tree_size, body)),
+            Asked::EntryAndProof { index, tree_size } => Ok(self.entry_and_proof(index, tree_size, body)),
+            Asked::Roots => Ok(self.roots(body)),
+            Asked::Tile(tile) => self.tile(kind, tile, body),
+            Asked::Issuer(fingerprint) => Ok(self.issuer(&fingerprint, body)),
             Asked::Metadata => {
                 let metadata = list::log_entry(self);
-                buffers.body.extend_from_slice(metadata.to_string().as_bytes());
+                body.bytes.extend_from_slice(metadata.to_string().as_bytes());
                 Ok(Answer::ok(JSON))
             }
-            Asked::Malformed(_) => Ok(refuse(400, "a parameter is missing or no number", buffers)),
-            Asked::Unknown => Ok(refuse(404, "there is nothing here", buffers)),
+            Asked::Malformed(_) => Ok(refuse(400, "a parameter is missing or no number", body)),
+            Asked::Unknown => Ok(refuse(404, "there is nothing here", body)),
         }
     }
 
@@ -87,7 +80,7 @@ impl SimulatedLog {
         size.saturating_sub(hidden.unwrap_or(0))
     }
 
-    fn entries(&self, start: u64, end: u64, buffers: &mut Buffers) -> Answer {
+    fn entries(&self, start: u64, end: u64, body: &mut Body) -> Answer {
         let kind = RequestKind::Entries;
         let state = self.read();
         let visible = self.visible(kind, &state, end);
@@ -97,10 +90,10 @@ impl SimulatedLog {
             _ => None,
         });
         if let Some(status) = refused {
-            return refuse(status, "the range is too long", buffers);
+            return refuse(status, "the range is too long", body);
         }
         if start >= visible {
-            return refuse(400, "the tree does not reach so far", buffers);
+            return refuse(400, "the tree does not reach so far", body);
         }
         let end = end.min(visible - 1);
         let count = (end - start) + 1;
@@ -113,7 +106,7 @@ impl SimulatedLog {
         let (cap, aligned) = capped.unwrap_or((self.options.page, self.options.page_aligned));
         let count = page(start, count, cap, aligned);
         let held = self.held_range(kind, &state, start, count);
-        wire::push_page(held.into_iter(), &mut buffers.scratch, &mut buffers.body);
+        wire::push_page(held.into_iter(), body);
         Answer::ok(JSON)
     }
 
@@ -131,59 +124,56 @@ impl SimulatedLog {
         held.collect()
     }
 
-    fn consistency(&self, first: u64, second: u64, buffers: &mut Buffers) -> Answer {
+    fn consistency(&self, first: u64, second: u64, body: &mut Body) -> Answer {
         let state = self.read();
         let Some(tree) = state.tree_of_size(second) else {
-            return refuse(400, "the tree is not so large", buffers);
+            return refuse(400, "the tree is not so large", body);
         };
         let proof = tree.consistency(first, second);
-        answer_json(&json!({ "consistency": base64(&proof) }), buffers)
+        answer_json(&json!({ "consistency": base64(&proof) }), body)
     }
 
-    fn proof(&self, hash: &Hash, tree_size: u64, buffers: &mut Buffers) -> Answer {
+    fn proof(&self, hash: &Hash, tree_size: u64, body: &mut Body) -> Answer {
         let state = self.read();
         let Some(tree) = state.tree_of_size(tree_size) else {
-            return refuse(400, "the tree is not so large", buffers);
+            return refuse(400, "the tree is not so large", body);
         };
         let Some(index) = (0..tree_size).find(|index| tree.leaf(*index).as_ref() == Some(hash)) else {
-            return refuse(404, "no leaf of the tree has this hash", buffers);
+            return refuse(404, "no leaf of the tree has this hash", body);
         };
         let path = tree.inclusion(index, tree_size);
-        answer_json(
-            &json!({ "leaf_index": index, "audit_path": base64(&path) }),
-            buffers,
-        )
+        answer_json(&json!({ "leaf_index": index, "audit_path": base64(&path) }), body)
     }
 
-    fn entry_and_proof(&self, index: u64, tree_size: u64, buffers: &mut Buffers) -> Answer {
+    fn entry_and_proof(&self, index: u64, tree_size: u64, body: &mut Body) -> Answer {
         let state = self.read();
         if index >= tree_size || tree_size > state.size() {
-            return refuse(400, "the tree is not so large", buffers);
+            return refuse(400, "the tree is not so large", body);
         }
         let held = self.held_range(RequestKind::EntryAndProof, &state, index, 1);
         let (mut leaf, mut extra) = (Vec::new(), Vec::new());
         for held in &held {
-            wire::push_leaf_base64(held, &mut buffers.scratch, &mut leaf);
-            wire::push_extra_base64(held.submission, &mut buffers.scratch, &mut extra);
+            wire::push_leaf_base64(held, &mut leaf);
+            wire::push_extra_base64(held.submission, &mut extra);
         }
         let path = base64(&state.tree.inclusion(index, tree_size));
         let [leaf, extra] = [leaf, extra].map(|text| String::from_utf8_lossy(&text).into_owned());
         answer_json(
             &json!({ "leaf_input": leaf, "extra_data": extra, "audit_path": path }),
-            buffers,
+            body,
         )
     }
 
-    fn roots(&self, buffers: &mut Buffers) -> Answer {
+    fn roots(&self, body: &mut Body) -> Answer {
         let roots = self.pool().chains.roots();
         let roots: Vec<_> = roots.iter().map(|der| BASE64.encode_to_string(der)).collect();
-        answer_json(&json!({ "certificates": roots }), buffers)
+        answer_json(&json!({ "certificates": roots }), body)
     }
 
-    fn tile(&self, kind: RequestKind, tile: Tile, buffers: &mut Buffers) -> Result<Answer> {
+    fn tile(&self, kind: RequestKind, tile: Tile, body: &mut Body) -> Result<Answer> {
         let state = self.read();
         if !self.has_tile(kind, &state, tile) {
-            return Ok(refuse(404, "the log has no such tile", buffers));
+            return Ok(refuse(404, "the log has no such tile", body));
         }
         let first = tile.index * u64::from(TILE_WIDTH);
         let width = u64::from(tile.width);
@@ -192,7 +182,7 @@ impl SimulatedLog {
                 let hashes = state.tree.tile(level, tile.index, tile.width).unwrap_or_default();
                 hashes
                     .iter()
-                    .for_each(|hash| buffers.body.extend_from_slice(&hash.0));
+                    .for_each(|hash| body.bytes.extend_from_slice(&hash.0));
                 let bad = self.faults.show(kind, |fault| match fault {
                     Fault::BadHashTile { level: bad, index } if (*bad, *index) == (level, tile.index) => {
                         Some(())
@@ -200,7 +190,7 @@ impl SimulatedLog {
                     _ => None,
                 });
                 if bad.is_some()
-                    && let Some(byte) = buffers.body.first_mut()
+                    && let Some(byte) = body.bytes.first_mut()
                 {
                     *byte ^= 1;
                 }
@@ -209,11 +199,11 @@ impl SimulatedLog {
                 let mut held = self.held_range(kind, &state, first, width);
                 self.misplace(kind, tile, &mut held);
                 held.iter()
-                    .for_each(|held| wire::push_tile_leaf(held, &mut buffers.body));
+                    .for_each(|held| wire::push_tile_leaf(held, &mut body.bytes));
             }
             TileOf::Names => {
                 let held = self.held_range(kind, &state, first, width);
-                push_names(&held, &mut buffers.body)?;
+                push_names(&held, &mut body.bytes)?;
                 return Ok(Answer::ok("application/jsonl; charset=utf-8").header("Content-Encoding", "gzip"));
             }
         }
@@ -263,21 +253,21 @@ impl SimulatedLog {
         missing.is_none() && state.has_partial(tile.level(), tile.index, tile.width)
     }
 
-    fn issuer(&self, fingerprint: &[u8; 32], buffers: &mut Buffers) -> Answer {
+    fn issuer(&self, fingerprint: &[u8; 32], body: &mut Body) -> Answer {
         let kind = RequestKind::Issuer;
         let missing = self
             .faults
             .show(kind, |fault| matches!(fault, Fault::MissingIssuer).then_some(()));
         let known = self.pool().chains.issuer(fingerprint);
         let Some(der) = known.filter(|_| missing.is_none()) else {
-            return refuse(404, "no such issuer", buffers);
+            return refuse(404, "no such issuer", body);
         };
-        buffers.body.extend_from_slice(&der);
+        body.bytes.extend_from_slice(&der);
         let wrong = self
             .faults
             .show(kind, |fault| matches!(fault, Fault::WrongIssuer).then_some(()));
         if wrong.is_some()
-            && let Some(byte) = buffers.body.last_mut()
+            && let Some(byte) = body.bytes.last_mut()
         {
             *byte ^= 1;
         }
@@ -306,15 +296,15 @@ fn page(start: u64, count: u64, cap: u64, aligned: bool) -> u64 {
     count.min(room)
 }
 
-fn answer_json(value: &serde_json::Value, buffers: &mut Buffers) -> Answer {
-    buffers.body.extend_from_slice(value.to_string().as_bytes());
+fn answer_json(value: &serde_json::Value, body: &mut Body) -> Answer {
+    body.bytes.extend_from_slice(value.to_string().as_bytes());
     Answer::ok(JSON)
 }
 
-pub(super) fn refuse(status: u16, why: &str, buffers: &mut Buffers) -> Answer {
-    buffers.body.clear();
+pub(super) fn refuse(status: u16, why: &str, body: &mut Body) -> Answer {
+    body.clear();
     let text = json!({ "error_message": why, "success": false }).to_string();
-    buffers.body.extend_from_slice(text.as_bytes());
+    body.bytes.extend_from_slice(text.as_bytes());
     Answer::status(status, JSON)
 }
 

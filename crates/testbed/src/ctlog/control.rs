@@ -7,12 +7,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::answers::{Buffers, refuse};
+use super::answers::refuse;
 use super::faults::FaultRule;
 use super::http::{Answer, Request};
 use super::list::ListChange;
 use super::lock;
 use super::request::parameter;
+use super::wire::Body;
 use super::world::Inner;
 
 /// Entries in one answer about the truth.
@@ -63,10 +64,10 @@ struct RateOrder {
 }
 
 /// Answers a control request; `path` is what follows `/_sim/`.
-pub(super) fn control(world: &Inner, path: &str, request: &Request<'_>, buffers: &mut Buffers) -> Answer {
+pub(super) fn control(world: &Inner, path: &str, request: &Request<'_>, body: &mut Body) -> Answer {
     let done = match (request.method, path) {
         ("GET", "") => {
-            buffers.body.extend_from_slice(HELP.as_bytes());
+            body.bytes.extend_from_slice(HELP.as_bytes());
             return Answer::ok("text/plain; charset=utf-8");
         }
         ("GET", "report") => report(world, request.query),
@@ -74,14 +75,14 @@ pub(super) fn control(world: &Inner, path: &str, request: &Request<'_>, buffers:
         ("GET", "faults") => faults(world, request.query),
         ("POST", "report") => reset_report(world, request.query),
         ("POST", _) => order(world, path, request.body),
-        _ => return refuse(404, "see /_sim for what there is", buffers),
+        _ => return refuse(404, "see /_sim for what there is", body),
     };
     match done {
         Ok(value) => {
-            buffers.body.extend_from_slice(value.to_string().as_bytes());
+            body.bytes.extend_from_slice(value.to_string().as_bytes());
             Answer::ok("application/json")
         }
-        Err(error) => refuse(400, &format!("{error:#}"), buffers),
+        Err(error) => refuse(400, &format!("{error:#}"), body),
     }
 }
 

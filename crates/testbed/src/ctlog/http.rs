@@ -8,8 +8,8 @@ use std::io::{self, IoSlice, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use super::answers::Buffers;
 use super::shutdown::Shutdown;
+use super::wire::Body;
 
 const HEAD_BYTES_MAX: usize = 32 << 10;
 const REQUEST_BODY_BYTES_MAX: usize = 1 << 20;
@@ -133,7 +133,7 @@ pub(super) trait Handler {
     type Asked;
 
     /// Fills the body and says how it goes.
-    fn handle(&self, request: &Request<'_>, buffers: &mut Buffers) -> (Answer, Self::Asked);
+    fn handle(&self, request: &Request<'_>, body: &mut Body) -> (Answer, Self::Asked);
 
     /// Told when the answer has gone but for its last byte, so that who has it whole finds it counted; or
     /// when the connection is about to break, with status 0 and how much of the body went.
@@ -151,7 +151,7 @@ pub(super) fn serve_connection(
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut received = Vec::new();
-    let mut buffers = Buffers::default();
+    let mut body = Body::default();
     loop {
         let Some(parsed) = receive(&mut stream, &mut received)? else {
             return Ok(());
@@ -163,9 +163,11 @@ pub(super) fn serve_connection(
                 return stream.write_all(head.as_bytes());
             }
         };
-        buffers.body.clear();
-        let (answer, asked) = handler.handle(&request, &mut buffers);
-        let with_body = request.method != "HEAD";
+        body.clear();
+        let (answer, asked) = handler.handle(&request, &mut body);
+        if request.method == "HEAD" {
+            body.clear();
+        }
         let mut asked = Some(asked);
         let mut finish = |status, body_bytes| {
             if let Some(asked) = asked.take() {
@@ -177,8 +179,7 @@ pub(super) fn serve_connection(
             shutdown,
             sent: 0,
         };
-        let body = if with_body { &*buffers.body } else { &[] };
-        let outcome = sender.send(&answer, body, parsed.is_last, &mut finish);
+        let outcome = sender.send(&answer, &mut body, parsed.is_last, &mut finish);
         // What ended well has said so before its last byte.
         finish(0, sender.sent);
         if !matches!(outcome?, End::KeepAlive) || parsed.is_last {
@@ -299,31 +300,29 @@ impl Sender<'_> {
     fn send(
         &mut self,
         answer: &Answer,
-        body: &[u8],
+        body: &mut Body,
         is_last: bool,
         finish: &mut dyn FnMut(u16, u64),
     ) -> io::Result<End> {
         let length = body.len() as u64;
+        let head = answer.head(length, is_last);
+        if answer.delivery == Delivery::Whole {
+            return self.send_whole(answer.status, head.as_bytes(), body, finish);
+        }
+        let body = &**body.flat();
         match answer.delivery {
-            Delivery::Whole | Delivery::Slow { .. } => {
-                let head = answer.head(length, is_last);
-                let bytes = if body.is_empty() { head.as_bytes() } else { body };
-                let (rest, last) = bytes.split_at(bytes.len() - 1);
-                if body.is_empty() {
-                    self.write(rest, &[])?;
-                } else if let Delivery::Slow { bytes_per_s } = answer.delivery {
-                    self.write(head.as_bytes(), &[])?;
-                    self.write_slowly(rest, bytes_per_s)?;
-                } else {
-                    self.write(head.as_bytes(), rest)?;
-                }
+            Delivery::Whole => Ok(End::KeepAlive),
+            Delivery::Slow { bytes_per_s } => {
+                self.write(head.as_bytes(), &[])?;
+                let (rest, last) = body.split_at(body.len().saturating_sub(1));
+                self.write_slowly(rest, bytes_per_s)?;
                 finish(answer.status, length);
                 self.write(&[], last)?;
                 Ok(End::KeepAlive)
             }
             Delivery::Cut { after_bytes } => {
                 let part = &body[..(after_bytes as usize).min(body.len())];
-                self.write(answer.head(length, is_last).as_bytes(), part)?;
+                self.write(head.as_bytes(), part)?;
                 Ok(End::Broken)
             }
             Delivery::Huge { bytes } => {
@@ -336,7 +335,7 @@ impl Sender<'_> {
             Delivery::Reset { after_bytes } => {
                 if after_bytes > 0 {
                     let part = &body[..(after_bytes as usize).min(body.len())];
-                    self.write(answer.head(length, is_last).as_bytes(), part)?;
+                    self.write(head.as_bytes(), part)?;
                 }
                 // Closing with a linger of zero sends a reset.
                 rustix::net::sockopt::set_socket_linger(&*self.stream, Some(Duration::ZERO))?;
@@ -349,20 +348,46 @@ impl Sender<'_> {
         }
     }
 
+    /// All but the last byte, then what is to be done before it, then that.
+    fn send_whole(
+        &mut self,
+        status: u16,
+        head: &[u8],
+        body: &Body,
+        finish: &mut dyn FnMut(u16, u64),
+    ) -> io::Result<End> {
+        let mut slices = vec![IoSlice::new(head)];
+        slices.extend(body.slices());
+        let last_piece = slices
+            .iter()
+            .rposition(|slice| !slice.is_empty())
+            .unwrap_or_default();
+        slices.truncate(last_piece + 1);
+        let Some(last) = slices.pop() else {
+            return Ok(End::KeepAlive);
+        };
+        // The head is never empty, and no slice behind the last that is not.
+        let (rest, last_byte) = last.split_at(last.len() - 1);
+        slices.push(IoSlice::new(rest));
+        self.write_all(&mut slices)?;
+        self.sent = body.len() as u64;
+        finish(status, self.sent);
+        self.write_all(&mut [IoSlice::new(last_byte)])?;
+        Ok(End::KeepAlive)
+    }
+
     fn write(&mut self, head: &[u8], body: &[u8]) -> io::Result<()> {
-        let total = head.len() + body.len();
-        let mut written = 0;
-        while written < total {
-            let slices = [
-                IoSlice::new(head.get(written..).unwrap_or_default()),
-                IoSlice::new(&body[written.saturating_sub(head.len())..]),
-            ];
-            match self.stream.write_vectored(&slices) {
+        self.write_all(&mut [IoSlice::new(head), IoSlice::new(body)])?;
+        self.sent += body.len() as u64;
+        Ok(())
+    }
+
+    fn write_all(&mut self, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+        IoSlice::advance_slices(&mut slices, 0);
+        while !slices.is_empty() {
+            match self.stream.write_vectored(slices) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => {
-                    written += count;
-                    self.sent += written.saturating_sub(head.len()).min(count) as u64;
-                }
+                Ok(count) => IoSlice::advance_slices(&mut slices, count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

@@ -6,13 +6,14 @@ use std::time::Duration;
 use flate2::write::{DeflateEncoder, GzEncoder};
 use flate2::{Compression, Crc, FlushCompress};
 
-use super::answers::{Buffers, refuse};
+use super::answers::refuse;
 use super::faults::Fault;
 use super::http::{Answer, Delivery, Request};
 use super::log::SimulatedLog;
 use super::report::RequestKind;
 use super::request::Asked;
 use super::shutdown::Shutdown;
+use super::wire::Body;
 
 /// Bodies are compressed as servers do it by default.
 const LEVEL: u32 = 6;
@@ -21,26 +22,26 @@ const BOMB_BLOCK_BYTES: usize = 1 << 20;
 /// Blocks of a bomb: 64 GiB.
 const BOMB_BLOCKS_MAX: u64 = 1 << 16;
 
-/// Answers a request for `asked`; the body is left in `buffers`.
+/// Answers a request for `asked`; the body is left in `body`.
 pub(super) fn serve(
     log: &SimulatedLog,
     asked: &Asked,
     request: &Request<'_>,
     shutdown: &Shutdown,
-    buffers: &mut Buffers,
+    body: &mut Body,
 ) -> Answer {
     let kind = asked.kind();
     delay(log, kind, shutdown);
-    if let Some(answer) = refused(log, kind, buffers) {
+    if let Some(answer) = refused(log, kind, body) {
         return answer;
     }
-    let mut answer = log.answer(asked, buffers).unwrap_or_else(|error| {
+    let mut answer = log.answer(asked, body).unwrap_or_else(|error| {
         // Signing cannot fail with these keys; whoever meets this should see it.
-        refuse(500, &format!("the simulator failed: {error:#}"), buffers)
+        refuse(500, &format!("the simulator failed: {error:#}"), body)
     });
     if answer.status == 200 {
-        encode(log, kind, request, &mut answer, buffers);
-        carry(log, kind, &mut answer, buffers);
+        encode(log, kind, request, &mut answer, body);
+        carry(log, kind, &mut answer, body);
     }
     answer
 }
@@ -58,7 +59,7 @@ fn delay(log: &SimulatedLog, kind: RequestKind, shutdown: &Shutdown) {
 }
 
 /// What comes instead of an answer.
-fn refused(log: &SimulatedLog, kind: RequestKind, buffers: &mut Buffers) -> Option<Answer> {
+fn refused(log: &SimulatedLog, kind: RequestKind, body: &mut Body) -> Option<Answer> {
     let fault = log.faults.show(kind, |fault| match fault {
         Fault::TooManyRequests { .. }
         | Fault::RateLimit { .. }
@@ -70,7 +71,7 @@ fn refused(log: &SimulatedLog, kind: RequestKind, buffers: &mut Buffers) -> Opti
     })?;
     Some(match fault {
         Fault::TooManyRequests { retry_after_s, .. } | Fault::RateLimit { retry_after_s, .. } => {
-            buffers.body.extend_from_slice(b"rate limit exceeded\n");
+            body.bytes.extend_from_slice(b"rate limit exceeded\n");
             let answer = Answer::status(429, "text/plain");
             match retry_after_s {
                 Some(seconds) => answer.header("Retry-After", &seconds.to_string()),
@@ -81,13 +82,13 @@ fn refused(log: &SimulatedLog, kind: RequestKind, buffers: &mut Buffers) -> Opti
             let page = format!(
                 "<!DOCTYPE html>\n<html><head><title>{status} | one moment please</title></head><body>Checking your browser.</body></html>\n"
             );
-            buffers.body.extend_from_slice(page.as_bytes());
+            body.bytes.extend_from_slice(page.as_bytes());
             Answer::status(status, "text/html; charset=utf-8")
         }
         Fault::Reset { .. } => Answer::ok("text/plain").delivery(Delivery::Reset { after_bytes: 0 }),
         Fault::Stall => Answer::ok("text/plain").delivery(Delivery::Stall),
         Fault::ServerError { status } => {
-            buffers.body.extend_from_slice(b"backend failed\n");
+            body.bytes.extend_from_slice(b"backend failed\n");
             Answer::status(status, "text/plain")
         }
         _ => return None,
@@ -100,14 +101,15 @@ fn encode(
     kind: RequestKind,
     request: &Request<'_>,
     answer: &mut Answer,
-    buffers: &mut Buffers,
+    body: &mut Body,
 ) {
     let bomb = log.faults.show(kind, |fault| match fault {
         Fault::GzipBomb { inflated_bytes } => Some(*inflated_bytes),
         _ => None,
     });
     if let Some(inflated_bytes) = bomb {
-        buffers.body = gzip_bomb(inflated_bytes);
+        body.clear();
+        body.bytes = gzip_bomb(inflated_bytes);
         answer.set_header("Content-Encoding", "gzip");
         return;
     }
@@ -118,26 +120,24 @@ fn encode(
         .faults
         .show(kind, |fault| matches!(fault, Fault::GzipUnasked).then_some(()));
     if unasked.is_some() || log.compresses() && request.accepts_gzip {
-        let mut encoder = GzEncoder::new(
-            Vec::with_capacity(buffers.body.len() / 2),
-            Compression::new(LEVEL),
-        );
-        if let Ok(compressed) = encoder.write_all(&buffers.body).and_then(|()| encoder.finish()) {
-            buffers.body = compressed;
+        let plain = body.flat();
+        let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 2), Compression::new(LEVEL));
+        if let Ok(compressed) = encoder.write_all(plain).and_then(|()| encoder.finish()) {
+            *plain = compressed;
             answer.set_header("Content-Encoding", "gzip");
         }
     }
 }
 
 /// How the body reaches the reader, or does not.
-fn carry(log: &SimulatedLog, kind: RequestKind, answer: &mut Answer, buffers: &mut Buffers) {
-    let body_bytes = buffers.body.len() as u64;
+fn carry(log: &SimulatedLog, kind: RequestKind, answer: &mut Answer, body: &mut Body) {
+    let body_bytes = body.len() as u64;
     let too_large = log.faults.show(kind, |fault| match fault {
         Fault::RefuseLargeBody { bytes, status } if body_bytes > *bytes => Some(*status),
         _ => None,
     });
     if let Some(status) = too_large {
-        *answer = refuse(status, "the answer is larger than the limit", buffers);
+        *answer = refuse(status, "the answer is larger than the limit", body);
         return;
     }
     let delivery = log.faults.show(kind, |fault| match fault {

@@ -47,8 +47,9 @@ impl Shutdown {
         false
     }
 
-    /// Registers a connection; `None` where there are too many, or the world is over.
-    pub(super) fn enter(&self, stream: &TcpStream) -> Option<u64> {
+    /// Registers a connection until what it gives is dropped; `None` where there are too many, or the world
+    /// is over.
+    pub(super) fn enter(&self, stream: &TcpStream) -> Option<Entered<'_>> {
         let mut state = lock(&self.state);
         if state.is_over || state.connections.len() >= CONNECTIONS_MAX {
             return None;
@@ -56,12 +57,7 @@ impl Shutdown {
         let id = state.next;
         state.next += 1;
         state.connections.insert(id, stream.try_clone().ok()?);
-        Some(id)
-    }
-
-    pub(super) fn leave(&self, id: u64) {
-        lock(&self.state).connections.remove(&id);
-        self.changed.notify_all();
+        Some(Entered { shutdown: self, id })
     }
 
     /// Ends all waits and closes all connections; returns once these are gone, or after a second.
@@ -84,5 +80,18 @@ impl Shutdown {
                 Err(poisoned) => poisoned.into_inner().0,
             };
         }
+    }
+}
+
+/// A connection that is registered: also a thread that panics leaves none open.
+pub(super) struct Entered<'a> {
+    shutdown: &'a Shutdown,
+    id: u64,
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        lock(&self.shutdown.state).connections.remove(&self.id);
+        self.shutdown.changed.notify_all();
     }
 }

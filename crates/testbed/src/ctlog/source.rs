@@ -11,7 +11,7 @@ use tamis_ct_log::input::{Chain as InputChain, Kind, RawEntry, Scratch};
 use tamis_ct_log::leaf::LeafBody;
 use tamis_ct_log::{Input, Name};
 
-use super::submission::{Body, Chains, Submission};
+use super::submission::{Chains, Submission, Submitted};
 
 /// Certificates that no log dates were logged then: 2026-06-01.
 const TIMESTAMP_MS: u64 = 1_780_272_000_000;
@@ -76,13 +76,14 @@ impl Source {
         let entry = raw.decode(scratch).ok()?;
         let certificate = entry.submitted?;
         let read = certificate::read(certificate, None, &ReadOptions::default(), reading);
-        let body = match entry.leaf.map(|leaf| leaf.body) {
-            Some(LeafBody::X509(_)) => Body::X509,
-            Some(LeafBody::Precert { issuer_key_hash, tbs }) => Body::Precert {
-                issuer_key_hash: *issuer_key_hash,
-                tbs: tbs.into(),
+        let submitted = match entry.leaf.map(|leaf| leaf.body) {
+            Some(LeafBody::X509(_)) => Submitted::Certificate(certificate),
+            Some(LeafBody::Precert { issuer_key_hash, tbs }) => Submitted::Precertificate {
+                der: certificate,
+                issuer_key_hash,
+                tbs,
             },
-            None if read.is_ok() && !reading.precert => Body::X509,
+            None if read.is_ok() && !reading.precert => Submitted::Certificate(certificate),
             None => return None,
         };
         let chain = match raw.decode_chain(chain_scratch) {
@@ -95,8 +96,7 @@ impl Source {
         let names = if read.is_ok() { names(reading) } else { Vec::new() };
         let timestamp_ms = entry.leaf.map_or(TIMESTAMP_MS, |leaf| leaf.timestamp_ms);
         Some(Submission::new(
-            body,
-            certificate.into(),
+            &submitted,
             chain,
             names.into_iter(),
             timestamp_ms,

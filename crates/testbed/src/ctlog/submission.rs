@@ -12,43 +12,67 @@ use sha2::{Digest as _, Sha256};
 use super::wire;
 use crate::{Entry, Issuers, Kind};
 
-/// A certificate or precertificate as it was submitted.
+/// A certificate or precertificate as it was submitted, framed as logs send it.
 pub struct Submission {
-    /// What the log signs.
-    pub(super) body: Body,
-    /// The certificate, or the precertificate with its poison, DER.
-    pub(super) certificate: Box<[u8]>,
+    /// What follows timestamp and type in the leaf of an RFC 6962 log: the certificate, or issuer key hash
+    /// and TBSCertificate, and empty extensions.
+    pub(super) leaf_rest: Box<[u8]>,
+    /// The precertificate with its length before it.
+    pub(super) precertificate: Option<Box<[u8]>>,
     pub(super) chain: Arc<Chain>,
-    pub(super) sha256: [u8; 32],
+    sha256: [u8; 32],
     /// In the form of certificates, each ended by a line feed.
     names: Box<str>,
     /// When it was logged where it comes from, in milliseconds since 1970.
     pub(super) timestamp_ms: u64,
 }
 
-pub(super) enum Body {
-    X509,
-    Precert {
-        issuer_key_hash: [u8; 32],
-        /// TBSCertificate without poison.
-        tbs: Box<[u8]>,
+/// What was submitted, DER.
+pub(super) enum Submitted<'a> {
+    Certificate(&'a [u8]),
+    Precertificate {
+        /// With its poison.
+        der: &'a [u8],
+        issuer_key_hash: &'a [u8; 32],
+        /// TBSCertificate without poison: what the log signs.
+        tbs: &'a [u8],
     },
 }
 
 impl Submission {
     pub(super) fn new(
-        body: Body,
-        certificate: Box<[u8]>,
+        submitted: &Submitted<'_>,
         chain: Arc<Chain>,
         names: impl Iterator<Item = String>,
         timestamp_ms: u64,
     ) -> Self {
         let names: String = names.flat_map(|name| [name, "\n".to_owned()]).collect();
+        let mut leaf_rest = Vec::new();
+        let mut precertificate = None;
+        let sha256 = match submitted {
+            Submitted::Certificate(der) => {
+                wire::push_opaque24(der, &mut leaf_rest);
+                Sha256::digest(der)
+            }
+            Submitted::Precertificate {
+                der,
+                issuer_key_hash,
+                tbs,
+            } => {
+                leaf_rest.extend_from_slice(*issuer_key_hash);
+                wire::push_opaque24(tbs, &mut leaf_rest);
+                let mut framed = Vec::with_capacity(3 + der.len());
+                wire::push_opaque24(der, &mut framed);
+                precertificate = Some(framed.into());
+                Sha256::digest(der)
+            }
+        };
+        leaf_rest.extend_from_slice(&wire::NO_EXTENSIONS);
         Self {
-            body,
-            sha256: Sha256::digest(&certificate).into(),
-            certificate,
+            leaf_rest: leaf_rest.into(),
+            precertificate,
             chain,
+            sha256: sha256.into(),
             names: names.into(),
             timestamp_ms,
         }
@@ -57,17 +81,18 @@ impl Submission {
     /// One of the corpus.
     pub(super) fn generated(entry: Entry, issuers: &Issuers, chains: &mut Chains) -> Self {
         let issuer = &issuers.all()[entry.issuance.issuer];
-        let body = match entry.kind {
-            Kind::Certificate => Body::X509,
-            Kind::Precertificate => Body::Precert {
-                issuer_key_hash: issuer.key_hash,
-                tbs: entry.precertificate_tbs.into(),
+        let submitted = match entry.kind {
+            Kind::Certificate => Submitted::Certificate(&entry.der),
+            Kind::Precertificate => Submitted::Precertificate {
+                der: &entry.der,
+                issuer_key_hash: &issuer.key_hash,
+                tbs: &entry.precertificate_tbs,
             },
         };
         let chain = chains.of_certificates(issuer.chain().iter().map(Vec::as_slice));
         let ip = entry.issuance.ip.map(|[a, b, c, d]| format!("{a}.{b}.{c}.{d}"));
         let names = entry.issuance.names.into_iter().chain(ip);
-        Self::new(body, entry.der.into(), chain, names, entry.timestamp_ms)
+        Self::new(&submitted, chain, names, entry.timestamp_ms)
     }
 
     /// SHA-256 of the certificate or precertificate.
@@ -79,13 +104,16 @@ impl Submission {
     /// The certificate, or the precertificate with its poison, DER.
     #[must_use]
     pub fn certificate(&self) -> &[u8] {
-        &self.certificate
+        match &self.precertificate {
+            Some(framed) => &framed[3..],
+            None => &self.leaf_rest[3..self.leaf_rest.len() - wire::NO_EXTENSIONS.len()],
+        }
     }
 
     /// Whether it is a precertificate.
     #[must_use]
     pub fn is_precertificate(&self) -> bool {
-        matches!(self.body, Body::Precert { .. })
+        self.precertificate.is_some()
     }
 
     /// The names and addresses in it, wildcards with their `*.`.

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use tamis_ct_log::key::LogId;
 use tamis_ct_log::merkle::Hash;
 
-use super::answers::{Buffers, refuse};
+use super::answers::refuse;
 use super::faults::{Fault, FaultRule};
 use super::http::{self, Answer, Handler, Request};
 use super::list::{self, ListChange, ListState, MadeList};
@@ -23,6 +23,7 @@ use super::request::Asked;
 use super::shutdown::Shutdown;
 use super::source::Source;
 use super::submission::Submission;
+use super::wire::Body;
 use super::{archive, control, lock, serve};
 
 /// Between two looks at whether a log has to grow by its rate.
@@ -245,7 +246,7 @@ impl Inner {
         }
     }
 
-    fn list_file(&self, path: &str, buffers: &mut Buffers) -> Answer {
+    fn list_file(&self, path: &str, body: &mut Body) -> Answer {
         let list = lock(&self.list);
         let (state, made) = &*list;
         let found = match path {
@@ -259,10 +260,10 @@ impl Inner {
         };
         match found {
             Some((content, content_type)) => {
-                buffers.body = content;
+                body.bytes = content;
                 Answer::ok(content_type)
             }
-            None => refuse(404, "there is nothing here; see /_sim", buffers),
+            None => refuse(404, "there is nothing here; see /_sim", body),
         }
     }
 }
@@ -270,23 +271,23 @@ impl Inner {
 impl Handler for Inner {
     type Asked = Option<Arc<SimulatedLog>>;
 
-    fn handle(&self, request: &Request<'_>, buffers: &mut Buffers) -> (Answer, Self::Asked) {
+    fn handle(&self, request: &Request<'_>, body: &mut Body) -> (Answer, Self::Asked) {
         let Some(path) = request.path.strip_prefix('/') else {
-            return (refuse(400, "the path is no path", buffers), None);
+            return (refuse(400, "the path is no path", body), None);
         };
         let (name, rest) = path.split_once('/').unwrap_or((path, ""));
         if name == "_sim" {
-            return (control::control(self, rest, request, buffers), None);
+            return (control::control(self, rest, request, body), None);
         }
         if !matches!(request.method, "GET" | "HEAD") {
-            return (refuse(405, "logs are only read here", buffers), None);
+            return (refuse(405, "logs are only read here", body), None);
         }
         let Some(log) = self.log(name) else {
-            return (self.list_file(request.path, buffers), None);
+            return (self.list_file(request.path, body), None);
         };
         let asked = Asked::read(log.options.kind, rest, request.query);
         log.counter.begin(asked.kind(), request.user_agent);
-        let answer = serve::serve(&log, &asked, request, &self.shutdown, buffers);
+        let answer = serve::serve(&log, &asked, request, &self.shutdown, body);
         (answer, Some(log))
     }
 
@@ -307,14 +308,13 @@ fn accept(inner: &Arc<Inner>, listener: &TcpListener) {
             inner.shutdown.wait(Duration::from_millis(10));
             continue;
         };
-        let Some(id) = inner.shutdown.enter(&stream) else {
-            continue;
-        };
         let inner = Arc::clone(inner);
         std::thread::spawn(move || {
+            let Some(_entered) = inner.shutdown.enter(&stream) else {
+                return;
+            };
             // Broken connections are a reader's right, and counted as status 0 where they matter.
             let _ = http::serve_connection(stream, &*inner, &inner.shutdown);
-            inner.shutdown.leave(id);
         });
     }
 }

@@ -1,5 +1,7 @@
 //! Orders and questions over the network.
 
+use std::io::Read as _;
+
 use serde_json::{Value, json};
 use tamis_testbed::ctlog::{Fault, LogKind, LogOptions, RequestKind};
 
@@ -112,4 +114,83 @@ fn faults_come_and_go_by_order() {
     );
     assert_eq!(sth(&log, client).size(), 5);
     assert_eq!(log.shown_count(&Fault::HtmlPage { status: 200 }), 1);
+}
+
+#[test]
+fn a_rate_is_set_by_order() {
+    let world = world(vec![LogOptions::new("alpha", LogKind::Rfc6962).entries(1)]);
+    let client = &mut Client::of(&world.url());
+    order(
+        client,
+        &world.url(),
+        "rate",
+        &json!({ "log": "alpha", "per_s": 2_000.0 }),
+    );
+    while world.log("alpha").size() < 10 {
+        std::thread::yield_now();
+    }
+    order(
+        client,
+        &world.url(),
+        "rate",
+        &json!({ "log": "alpha", "per_s": 0.0 }),
+    );
+    world.verify().expect("what grew verifies");
+}
+
+#[test]
+fn bodies_are_compressed_for_who_takes_that() {
+    let mut options = LogOptions::new("beta", LogKind::Static).entries(300);
+    options.gzip = true;
+    let world = world(vec![options]);
+    let client = &mut Client::of(&world.url());
+    let url = at(&world.log("beta"), "tile/data/000");
+    let plain = client.get(&url);
+    assert_eq!(plain.header("Content-Encoding"), None);
+    let answer = client
+        .get_with(&url, "Accept-Encoding: gzip, identity\r\n")
+        .expect("an answer");
+    assert_eq!(answer.header("Content-Encoding"), Some("gzip"));
+    let mut inflated = Vec::new();
+    flate2::read::GzDecoder::new(&answer.body[..])
+        .read_to_end(&mut inflated)
+        .expect("gzip");
+    assert_eq!(inflated, plain.ok());
+}
+
+#[test]
+fn what_is_no_request_is_refused() {
+    let world = world(vec![LogOptions::new("alpha", LogKind::Rfc6962).entries(1)]);
+    let address = world.url().replace("http://", "");
+    for (request, status) in [
+        ("nonsense\r\n\r\n".to_owned(), "400"),
+        (
+            "GET / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n".to_owned(),
+            "413",
+        ),
+        (format!("GET /{} HTTP/1.1\r\n", "a".repeat(40_000)), "413"),
+        (
+            "DELETE /alpha/ct/v1/get-sth HTTP/1.1\r\nConnection: close\r\n\r\n".to_owned(),
+            "405",
+        ),
+        (
+            "GET /nobody/ HTTP/1.1\r\nConnection: close\r\n\r\n".to_owned(),
+            "404",
+        ),
+    ] {
+        let mut stream = std::net::TcpStream::connect(&address).expect("it listens");
+        std::io::Write::write_all(&mut stream, request.as_bytes()).expect("a request");
+        // The server may hang up with some of the request unread, which cuts its answer short.
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).expect("an answer");
+        assert_eq!(String::from_utf8_lossy(&answer), format!("HTTP/1.1 {status}"));
+    }
+    // Two requests at once are answered one after the other.
+    let mut stream = std::net::TcpStream::connect(&address).expect("it listens");
+    let twice = "GET /alpha/ct/v1/get-sth HTTP/1.1\r\n\r\nHEAD /alpha/ct/v1/get-sth HTTP/1.0\r\n\r\n";
+    std::io::Write::write_all(&mut stream, twice.as_bytes()).expect("requests");
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).expect("answers");
+    assert_eq!(answers.matches("HTTP/1.1 200 OK").count(), 2, "{answers}");
+    assert_eq!(world.log("alpha").report().count(RequestKind::Sth), 2);
 }

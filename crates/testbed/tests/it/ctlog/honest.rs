@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use sha2::{Digest as _, Sha256};
 use tamis_ct_log::answers;
 use tamis_ct_log::input::Scratch;
-use tamis_ct_log::log_list::{Follow, FollowRules, LogList};
+use tamis_ct_log::log_list::{Follow, LogList};
 use tamis_ct_log::merkle::{
     CompactRange, Hash, HashTile, Tree, range_from_tiles, range_left_of, tiles_for_range, verify_consistency,
     verify_inclusion,
@@ -14,7 +14,7 @@ use tamis_ct_log::{Input, paths};
 use tamis_testbed::ctlog::{ListedState, Log, LogKind, LogOptions, RequestKind};
 
 use super::client::Client;
-use super::{at, checkpoint, key, sth, world};
+use super::{RULES, at, checkpoint, key, sth, world};
 
 /// Every entry of a body: its leaf hash, the index that it has or says, and the certificate's fingerprint.
 fn entries(body: &[u8]) -> Vec<(Hash, Option<u64>, [u8; 32])> {
@@ -276,7 +276,7 @@ fn the_list_is_signed_and_names_the_logs() {
         let listed = list.log(&key(&log).id()).expect("it is listed");
         assert_eq!(listed.monitoring_url(), log.monitoring_url());
         assert_eq!(listed.submission_url(), log.submission_url());
-        let follow = listed.follow(&FollowRules::default());
+        let follow = listed.follow(&RULES);
         match name {
             "gamma" => assert_eq!(
                 follow,

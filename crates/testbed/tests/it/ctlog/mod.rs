@@ -9,6 +9,7 @@ mod real;
 use client::Client;
 use tamis_ct_log::head::{Checkpoint, SignedTreeHead, VerifiedHead};
 use tamis_ct_log::key::PublicKey;
+use tamis_ct_log::log_list::FollowRules;
 use tamis_ct_log::paths;
 use tamis_testbed::ctlog::{Log, LogOptions, World, WorldOptions};
 
@@ -19,6 +20,13 @@ fn world(logs: Vec<LogOptions>) -> World {
     };
     World::start(options).expect("a world")
 }
+
+/// What a reader follows that knows that the logs are on its own machine.
+const RULES: FollowRules<'_> = FollowRules {
+    excluded: &[],
+    pending: false,
+    loopback: true,
+};
 
 fn key(log: &Log) -> PublicKey {
     PublicKey::from_base64(&log.key_base64()).expect("a key")

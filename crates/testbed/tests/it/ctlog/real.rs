@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tamis_ct_log::key::PublicKey;
-use tamis_ct_log::log_list::{FollowRules, ListError, LogList, Refused, accept};
+use tamis_ct_log::log_list::{ListError, LogList, Refused, accept};
 use tamis_ct_log::merkle::{CompactRange, Hash};
 use tamis_ct_log::{Input, head::Checkpoint, input::Scratch};
 use tamis_testbed::ctlog::{
@@ -14,7 +14,7 @@ use tamis_testbed::ctlog::{
 };
 
 use super::client::Client;
-use super::{at, checkpoint, key, world};
+use super::{RULES, at, checkpoint, key, sth, world};
 
 fn testdata(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -126,7 +126,6 @@ fn lists_change_as_real_ones_do() {
         LogOptions::new("gamma", LogKind::Rfc6962).entries(7),
     ]);
     let client = &mut Client::of(&world.url());
-    let rules = FollowRules::default();
     let change = |change| world.change_list(&change).expect("a change");
     let first = list(&world, client).expect("a list");
 
@@ -135,7 +134,7 @@ fn lists_change_as_real_ones_do() {
         state: ListedState::Readonly,
     });
     let next = list(&world, client).expect("a list");
-    let ending = accept(Some(&first), &next, &rules)
+    let ending = accept(Some(&first), &next, &RULES)
         .expect("a change that may be")
         .ending;
     assert_eq!(ending, [world.log("alpha").log_id()]);
@@ -144,7 +143,7 @@ fn lists_change_as_real_ones_do() {
         LogOptions::new("delta", LogKind::Static).entries(8),
     )));
     let next = list(&world, client).expect("a list");
-    let started = accept(Some(&first), &next, &rules)
+    let started = accept(Some(&first), &next, &RULES)
         .expect("a change that may be")
         .started;
     assert_eq!(started, [world.log("delta").log_id()]);
@@ -153,7 +152,7 @@ fn lists_change_as_real_ones_do() {
     change(ListChange::LoseMost { keep: 1 });
     let lost = list(&world, client).expect("a list");
     assert!(matches!(
-        accept(Some(&first), &lost, &rules),
+        accept(Some(&first), &lost, &RULES),
         Err(Refused::LosesMost { .. })
     ));
     change(ListChange::LoseNone);
@@ -163,7 +162,7 @@ fn lists_change_as_real_ones_do() {
     });
     let old = list(&world, client).expect("a list");
     assert!(matches!(
-        accept(Some(&first), &old, &rules),
+        accept(Some(&first), &old, &RULES),
         Err(Refused::Older { .. })
     ));
     change(ListChange::Timestamp { ms: None });
@@ -174,13 +173,13 @@ fn lists_change_as_real_ones_do() {
     let odd = list(&world, client).expect("a list");
     assert_eq!(odd.skipped, []);
     assert_eq!(odd.logs.len(), 5);
-    let followed = |list: &LogList| accept(Some(&first), list, &rules).map(|change| change.started.len());
+    let followed = |list: &LogList| accept(Some(&first), list, &RULES).map(|change| change.started.len());
     assert_eq!(followed(&odd), Ok(1), "delta, and no placeholder");
 
     change(ListChange::Mimics { count: 2, only: true });
     let mimics = list(&world, client).expect("a list that is signed well");
     assert!(names(&mimics).iter().any(|name| name.starts_with("Mimic")));
-    assert!(accept(Some(&first), &mimics, &rules).is_err());
+    assert!(accept(Some(&first), &mimics, &RULES).is_err());
 }
 
 #[test]
@@ -310,6 +309,19 @@ fn the_command_serves_and_ends() {
     child.kill().expect("it runs");
     child.wait().expect("it ends");
     assert!(std::net::TcpStream::connect(url.replace("http://", "")).is_err());
+}
+
+#[test]
+fn a_world_is_read_from_a_file() {
+    let text = r#"{"seed": 3, "logs": [{"name": "oak", "entries": 2, "state": "readonly",
+        "faults": [{"fault": {"lagging": {"leaves": 1}}, "every": 2}]}]}"#;
+    let options: WorldOptions = serde_json::from_str(text).expect("a world");
+    let world = World::start(options).expect("a world");
+    let client = &mut Client::of(&world.url());
+    let oak = world.log("oak");
+    let sizes: Vec<_> = (0..2).map(|_| sth(&oak, client).size()).collect();
+    assert_eq!((sizes, oak.state()), (vec![2, 1], ListedState::Readonly));
+    assert!(serde_json::from_str::<WorldOptions>(r#"{"sed": 3}"#).is_err());
 }
 
 #[test]
