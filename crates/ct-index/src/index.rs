@@ -292,6 +292,27 @@ impl Index {
         Ok(number)
     }
 
+    /// Counts a registered log apart from here on, or no longer ([`LogEntry::apart`]).
+    pub fn count_apart(&self, number: u16, apart: bool) -> Result<()> {
+        let _writer = self.lock();
+        let mut manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(log) = manifest.logs.iter_mut().find(|log| log.number == number) else {
+            return Ok(());
+        };
+        if log.apart == apart {
+            return Ok(());
+        }
+        log.apart = apart;
+        manifest.publish(&self.dir)?;
+        self.shared.update(|view| {
+            let logs = Arc::make_mut(&mut view.logs);
+            if let Some(log) = logs.iter_mut().find(|log| log.number == number) {
+                log.apart = apart;
+            }
+        });
+        Ok(())
+    }
+
     /// Judges and logs a batch. It is durable and visible after [`Self::commit`], which also happens by
     /// itself when enough has gathered.
     pub fn append(&self, batch: &Batch) -> Result<Outcome> {

@@ -13,6 +13,7 @@ use std::hash::{BuildHasher, RandomState};
 use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::manifest::LogEntry;
 use crate::record::{CertRecord, FINGERPRINTS_MAX, Fingerprint, POSITIONS_MAX, Position, WireRecord};
 
 /// Issuances of flushed memtables that are still remembered.
@@ -43,6 +44,42 @@ pub(crate) struct Known {
     further: Vec<u64>,
     positions: [(u64, u64); POSITIONS_MAX],
     positions_count: u8,
+    /// Where it was seen so far, also at places that are not kept.
+    seen_in: SeenIn,
+}
+
+bitflags::bitflags! {
+    /// Kinds of places that a record was seen at.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+    pub(crate) struct SeenIn: u8 {
+        /// A log that is counted apart.
+        const APART = 1;
+        /// Any other log, or a file.
+        const ELSEWHERE = 2;
+    }
+}
+
+impl SeenIn {
+    /// Where these positions are.
+    fn of(positions: impl Iterator<Item = Position>, apart: &ApartLogs) -> Self {
+        let seen = positions.map(|position| match apart.0.contains(&position.log) {
+            true => Self::APART,
+            false => Self::ELSEWHERE,
+        });
+        let seen = seen.fold(Self::empty(), std::ops::BitOr::bitor);
+        if seen.is_empty() { Self::ELSEWHERE } else { seen }
+    }
+}
+
+/// The logs that are counted apart.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ApartLogs(Vec<u16>);
+
+impl ApartLogs {
+    pub(crate) fn of(logs: &[LogEntry]) -> Self {
+        let apart = logs.iter().filter(|log| log.apart);
+        Self(apart.map(|log| log.number).collect())
+    }
 }
 
 /// What a copy brings.
@@ -56,6 +93,8 @@ pub(crate) struct Novelty {
     pub(crate) earlier: bool,
     /// Names that were over the limit before: all rows are written again.
     pub(crate) names: u32,
+    /// It was known from logs counted apart alone, and no longer is.
+    pub(crate) joined: bool,
 }
 
 impl Novelty {
@@ -152,6 +191,13 @@ impl Known {
         novelty
     }
 
+    /// Notes where it was seen; true when that ends its being known from logs counted apart alone.
+    fn see_in(&mut self, seen_in: SeenIn) -> bool {
+        let was_apart = self.seen_in == SeenIn::APART;
+        self.seen_in |= seen_in;
+        was_apart && self.seen_in != SeenIn::APART
+    }
+
     /// Notes a fingerprint; true when it was not known.
     fn fingerprint(&mut self, short: u64) -> bool {
         let count = usize::from(self.fingerprints_count);
@@ -235,6 +281,8 @@ pub(crate) struct KnownIssuances {
 pub(crate) enum Verdict {
     /// An issuance not seen before.
     New,
+    /// As `New`, and seen in logs counted apart alone.
+    NewApart,
     /// A copy of the record with this seq, and what it brings.
     Copy(u64, Novelty),
 }
@@ -286,13 +334,18 @@ impl KnownIssuances {
         &mut self,
         wire: &WireRecord<'_>,
         seq: u64,
+        apart: &ApartLogs,
         look_up: impl FnOnce() -> crate::Result<Option<CertRecord>>,
     ) -> crate::Result<Verdict> {
         let identity = self.identity_of(wire);
+        let seen_in = SeenIn::of(wire.positions(), apart);
         if let Some(number) = self.number_of(&identity)
             && let Some(Slot { wal, known, .. }) = self.slots.get_mut(number as usize)
         {
-            let novelty = known.absorb(wire);
+            let novelty = Novelty {
+                joined: known.see_in(seen_in),
+                ..known.absorb(wire)
+            };
             if !novelty.is_nothing() {
                 // What the copy brings lies in the file at hand only.
                 *wal = self.wal;
@@ -303,12 +356,26 @@ impl KnownIssuances {
         let (verdict, wal, known) = match look_up()? {
             Some(record) => {
                 let mut known = Known::of_record(&record);
-                let novelty = known.absorb(wire);
+                known.seen_in = SeenIn::of(record.positions.iter().copied(), apart);
+                let novelty = Novelty {
+                    joined: known.see_in(seen_in),
+                    ..known.absorb(wire)
+                };
                 looked_up = novelty.is_nothing();
                 let wal = if looked_up { 0 } else { self.wal };
                 (Verdict::Copy(known.seq, novelty), wal, known)
             }
-            None => (Verdict::New, self.wal, Known::of_wire(wire, seq)),
+            None => {
+                let known = Known {
+                    seen_in,
+                    ..Known::of_wire(wire, seq)
+                };
+                let verdict = match seen_in {
+                    SeenIn::APART => Verdict::NewApart,
+                    _ => Verdict::New,
+                };
+                (verdict, self.wal, known)
+            }
         };
         let number = self.slots.len() as u32;
         self.slots.push(Slot { identity, wal, known });
@@ -326,9 +393,10 @@ impl KnownIssuances {
         &mut self,
         wire: &WireRecord<'_>,
         seq: u64,
+        apart: &ApartLogs,
         look_up: impl FnOnce() -> crate::Result<Option<CertRecord>>,
     ) -> crate::Result<()> {
-        self.judge(wire, seq, look_up).map(drop)
+        self.judge(wire, seq, apart, look_up).map(drop)
     }
 }
 

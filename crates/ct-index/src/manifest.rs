@@ -154,6 +154,8 @@ pub struct LogEntry {
     pub name: String,
     /// Leaves read so far, as sorted, disjoint `[start, end)` pairs.
     pub ranges: Vec<[u64; 2]>,
+    /// Issuances known from such logs alone are counted ([`crate::totals::Totals::apart_seen`]).
+    pub apart: bool,
     /// What whoever reads the log keeps about it.
     #[serde(with = "base64")]
     pub progress: Arc<[u8]>,
@@ -182,6 +184,7 @@ impl LogEntry {
         Self {
             number,
             name,
+            apart: false,
             ranges: Vec::new(),
             progress: Arc::default(),
         }

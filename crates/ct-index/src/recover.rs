@@ -12,7 +12,7 @@ use tamis_durable::sealed;
 
 use crate::coding::{Malformed, Reader};
 use crate::commit::{self, CommitHead};
-use crate::known::KnownIssuances;
+use crate::known::{ApartLogs, KnownIssuances};
 use crate::manifest::Manifest;
 use crate::memtable::{Memtable, Run};
 use crate::record::WireRecord;
@@ -199,11 +199,12 @@ impl Loaded {
         };
         self.grow_issuers(&head);
         let mut seq = head.first_seq;
+        let apart = ApartLogs::of(&self.view.logs);
         while !reader.is_empty() {
             if let Ok(wire) = WireRecord::read(&mut reader) {
                 let view = &self.view;
                 self.known
-                    .replay(&wire, seq, || view.stored(wire.issuance, wire.serial))?;
+                    .replay(&wire, seq, &apart, || view.stored(wire.issuance, wire.serial))?;
             }
             seq = seq.saturating_add(1);
         }

@@ -90,6 +90,13 @@ impl Snapshot {
         self.view.issuer(number)
     }
 
+    /// Issuances known from logs counted apart alone ([`LogEntry::apart`]). One that had four positions in
+    /// such logs and was forgotten in between may be counted as seen elsewhere more than once.
+    pub fn known_apart(&self) -> u64 {
+        let totals = &self.view.totals;
+        totals.apart_seen.saturating_sub(totals.apart_joined)
+    }
+
     /// Logs that entries came from.
     pub fn logs(&self) -> &[LogEntry] {
         &self.view.logs

@@ -18,6 +18,10 @@ pub struct Totals {
     pub positions: u64,
     /// Name rows: pairs of identifier and issuance.
     pub name_rows: u64,
+    /// Issuances that were seen first in logs counted apart ([`crate::LogEntry::apart`]), ever.
+    pub apart_seen: u64,
+    /// Those of them that were seen elsewhere since: the others are known from such logs alone.
+    pub apart_joined: u64,
     /// Issuances that carry each deviation, by bit.
     pub deviations: Vec<u64>,
 }
@@ -30,6 +34,8 @@ impl Totals {
         self.precertificates = self.precertificates.saturating_add(delta.precertificates);
         self.positions = self.positions.saturating_add(delta.positions);
         self.name_rows = self.name_rows.saturating_add(delta.name_rows);
+        self.apart_seen = self.apart_seen.saturating_add(delta.apart_seen);
+        self.apart_joined = self.apart_joined.saturating_add(delta.apart_joined);
         if self.deviations.len() < delta.deviations.len() {
             self.deviations.resize(delta.deviations.len(), 0);
         }
@@ -79,6 +85,8 @@ impl Totals {
             self.precertificates,
             self.positions,
             self.name_rows,
+            self.apart_seen,
+            self.apart_joined,
         ] {
             put_varint(out, count);
         }
@@ -95,6 +103,8 @@ impl Totals {
             precertificates: reader.varint()?,
             positions: reader.varint()?,
             name_rows: reader.varint()?,
+            apart_seen: reader.varint()?,
+            apart_joined: reader.varint()?,
             deviations: Vec::new(),
         };
         for _ in 0..reader.bounded(64, "more than 64 deviations")? {

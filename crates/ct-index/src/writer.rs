@@ -17,7 +17,7 @@ use crate::coding::{Malformed, Reader};
 use crate::commit::CommitHead;
 use crate::flush::FlushJob;
 use crate::index::Outcome;
-use crate::known::{KnownIssuances, Novelty, Verdict};
+use crate::known::{ApartLogs, KnownIssuances, Novelty, Verdict};
 use crate::memtable::{Memtable, Place, Run, RunBuilder};
 use crate::record::{CertificateKind, WireRecord, put_copy, put_whole_copy};
 use crate::recover::{WAL_FORMAT, wal_path};
@@ -95,6 +95,7 @@ impl Writer {
             wires.push((wire, bytes));
         }
         let hints = self.hints(&wires, view);
+        let apart = ApartLogs::of(&view.logs);
         for ((wire, bytes), hint) in wires.into_iter().zip(hints) {
             let seq = head.first_seq + head.records;
             let issuer = head
@@ -106,8 +107,10 @@ impl Writer {
                 Hint::New => Ok(None),
                 Hint::Maybe => view.stored(wire.issuance, wire.serial),
             };
-            match self.known.judge(&wire, seq, look_up)? {
-                Verdict::New => {
+            let verdict = self.known.judge(&wire, seq, &apart, look_up)?;
+            count_apart(&mut head.totals, &verdict);
+            match verdict {
+                Verdict::New | Verdict::NewApart => {
                     frame.whole(&wire, bytes, seq, issuer);
                     head.records += 1;
                     outcome.new += 1;
@@ -162,7 +165,11 @@ impl Writer {
     }
 
     fn log_frame(&mut self, head: CommitHead, frame: Frame) -> Result<()> {
-        if head.records == 0 && head.new_issuers.is_empty() && !head.advances() {
+        if head.records == 0
+            && head.new_issuers.is_empty()
+            && head.totals.apart_joined == 0
+            && !head.advances()
+        {
             return Ok(());
         }
         let Frame { mut bytes, run } = frame;
@@ -248,6 +255,13 @@ impl Frame {
 /// A batch that this process encoded does not decode: a bug, never the input's fault.
 fn undecodable(malformed: Malformed) -> Error {
     Error::Bug(format!("a batch does not decode: {}", malformed.0))
+}
+
+/// Counts who is known from logs counted apart alone, and who no longer is.
+fn count_apart(totals: &mut Totals, verdict: &Verdict) {
+    totals.apart_seen += u64::from(*verdict == Verdict::NewApart);
+    let joined = matches!(verdict, Verdict::Copy(_, novelty) if novelty.joined);
+    totals.apart_joined += u64::from(joined);
 }
 
 fn count_new(totals: &mut Totals, wire: &WireRecord<'_>) {

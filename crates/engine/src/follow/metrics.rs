@@ -234,6 +234,13 @@ fn shared(world: &World, text: &mut Text) {
     text.value(name, &[("outcome", "new")], of(&counts.new));
     text.value(name, &[("outcome", "copy")], of(&counts.copies));
     text.value(name, &[("outcome", "duplicate")], of(&counts.duplicates));
+    let name = "tamis_follow_static_only_issuances";
+    text.family(
+        name,
+        "gauge",
+        "Issuances that only static logs have, as far as logs were read.",
+    );
+    text.value(name, &[], world.static_only());
     let name = "tamis_follow_paused";
     text.family(name, "gauge", "1 while reading pauses for this reason.");
     for pressure in Pressure::ALL {

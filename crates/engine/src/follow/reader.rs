@@ -94,6 +94,8 @@ pub(crate) struct Reader {
     /// A tile that is not full yet: its first unread leaf, and when that was seen.
     partial: Option<(u64, Instant)>,
     is_probed: bool,
+    /// The index knows whether the log is static.
+    is_marked: bool,
     /// It is not known yet which protocol the log speaks.
     is_unknown: bool,
     pub(super) doubts: super::heads::Doubts,
@@ -152,6 +154,7 @@ impl Reader {
             resting: HashMap::new(),
             partial: None,
             is_probed,
+            is_marked: false,
             is_unknown: false,
             doubts: super::heads::Doubts::default(),
             unprovable: None,
@@ -169,7 +172,9 @@ impl Reader {
             let order = *self.order.borrow_and_update();
             if *self.stop.borrow() || order == Order::Stop {
                 self.save().await?;
-                self.show(Activity::Stopped, None);
+                if order == Order::Stop {
+                    self.show(Activity::Stopped, None);
+                }
                 return Ok(Ended::Stopped);
             }
             if let Some(pressure) = self.world.pressure() {
@@ -245,6 +250,12 @@ impl Reader {
             self.source.protocol = protocol;
             self.is_probed = protocol != Protocol::Rfc6962;
             self.is_unknown = false;
+        }
+        if !self.is_marked {
+            let (index, number) = (Arc::clone(&self.world.index), self.number);
+            let is_static = self.source.protocol == Protocol::Static;
+            let marked = tokio::task::spawn_blocking(move || index.count_apart(number, is_static)).await;
+            self.is_marked = matches!(marked, Ok(Ok(())));
         }
         self.poll().await?;
         if order == Order::Tail {

@@ -41,9 +41,11 @@ pub fn report(data: &Path) -> tamis_ct_index::Result<Report> {
         pid: 0,
         paused: None,
         list: None,
+        static_only: 0,
         logs: Vec::new(),
     });
     status.paused = None;
+    status.static_only = snapshot.known_apart();
     for log in snapshot.logs().iter().filter(|log| !log.progress.is_empty()) {
         let Ok(progress) = progress_format::decode(&log.progress) else {
             continue;

@@ -36,6 +36,8 @@ pub struct Status {
     pub paused: Option<Pressure>,
     /// What became of the log list.
     pub list: Option<ListStatus>,
+    /// Issuances that only static logs have, as far as logs were read.
+    pub static_only: u64,
     /// By description.
     pub logs: Vec<LogStatus>,
 }
@@ -370,7 +372,7 @@ impl Board {
     }
 
     /// Everything as it stands.
-    pub(crate) fn status(&self, paused: Option<Pressure>) -> Status {
+    pub(crate) fn status(&self, paused: Option<Pressure>, static_only: u64) -> Status {
         let shown = self.lock();
         let mut logs: Vec<LogStatus> = shown.logs.values().map(ShownLog::told).collect();
         logs.sort_by(|a, b| a.description.cmp(&b.description));
@@ -379,6 +381,7 @@ impl Board {
             pid: std::process::id(),
             paused,
             list: shown.list.clone(),
+            static_only,
             logs,
         }
     }

@@ -517,7 +517,7 @@ impl Supervisor {
 
     /// Writes the status for other processes.
     async fn tell(&self) {
-        let status = self.world.board.status(self.world.pressure());
+        let status = self.world.status();
         let path = Status::path(self.world.index.dir());
         let written = tokio::task::spawn_blocking(move || {
             if let Some(dir) = path.parent() {
@@ -536,7 +536,7 @@ impl Supervisor {
         use std::sync::atomic::Ordering::Relaxed;
         let counts = &self.world.counts;
         Summary {
-            status: self.world.board.status(None),
+            status: self.world.status(),
             entries: counts.entries(),
             new: counts.new.load(Relaxed),
             copies: counts.copies.load(Relaxed),

@@ -18,7 +18,7 @@ use super::parameters::Parameters;
 use super::pressure::Pressure;
 use super::progress::Head;
 use super::source::Source;
-use super::status::Board;
+use super::status::{Board, Status};
 
 /// Pages fetched or decoded and not yet appended, over all logs: each has about 1 to 3 MB.
 pub(crate) const PAGES_IN_FLIGHT_MAX: usize = 48;
@@ -73,6 +73,16 @@ impl World {
     /// Why no new pages are asked for now.
     pub(crate) fn pressure(&self) -> Option<Pressure> {
         *self.pressure.borrow()
+    }
+
+    /// How everything stands.
+    pub(crate) fn status(&self) -> Status {
+        self.board.status(self.pressure(), self.static_only())
+    }
+
+    /// Issuances that only static logs have, as far as logs were read.
+    pub(crate) fn static_only(&self) -> u64 {
+        self.index.snapshot().known_apart()
     }
 
     /// The gate of an operator; logs of one operator share it.

@@ -193,6 +193,40 @@ fn a_partial_tile_is_read_after_a_while_and_not_again_and_again() {
 }
 
 #[test]
+fn issuances_that_only_static_logs_have_are_counted() {
+    let world = world([
+        log("alpha", LogKind::Rfc6962, 900),
+        log("beta", LogKind::Static, 900),
+    ]);
+    let folder = Folder::new();
+    let static_only = |logs: &[&str]| {
+        let summary = folder.catch_up(FollowOptions {
+            list: None,
+            logs: logs.iter().map(|name| single(&world.log(name))).collect(),
+            ..options(&world)
+        });
+        summary.status.static_only
+    };
+    let of_beta_alone = static_only(&["beta"]);
+    let snapshot = folder.snapshot();
+    assert_eq!(of_beta_alone, snapshot.stats().totals.issuances);
+    let of_both = static_only(&["alpha", "beta"]);
+    let snapshot = folder.snapshot();
+    let beta = world.log("beta").url();
+    let beta = snapshot.logs().iter().find(|log| log.name == beta).unwrap().number;
+    let mut alone = std::collections::HashSet::new();
+    for (_, sha256, _) in world.log("beta").expected() {
+        for record in snapshot.by_sha256(&sha256).unwrap() {
+            if record.positions.iter().all(|at| at.log == beta) {
+                alone.insert((record.issuance, record.serial));
+            }
+        }
+    }
+    assert!(of_both > 0 && of_both < of_beta_alone, "{of_both} of {of_beta_alone}");
+    assert_eq!(of_both, alone.len() as u64);
+}
+
+#[test]
 fn logs_of_one_operator_share_its_pace() {
     let world = world((0..4).map(|nth| {
         log(&format!("log{nth}"), LogKind::Rfc6962, 2_000)

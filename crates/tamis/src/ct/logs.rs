@@ -7,7 +7,7 @@ use tamis_engine::follow::{LogStatus, Status, report};
 use crate::Outcome;
 use crate::cli::{DataArgs, Format, FormatArgs};
 use crate::ct::folder;
-use crate::render::{Row, Rows};
+use crate::render::{Row, Rows, counted};
 use crate::when;
 
 const COLUMNS: [&str; 10] = [
@@ -45,6 +45,12 @@ pub(crate) fn run(args: &LogsArgs) -> anyhow::Result<Outcome> {
     }
     if !report.is_followed {
         talk!("nobody follows these logs now; this is how they stood");
+    }
+    if status.static_only > 0 {
+        talk!(
+            "{} that only static logs have",
+            counted(status.static_only, "issuance", "issuances")
+        );
     }
     if let Some(paused) = status.paused {
         talk!("reading pauses: {}", paused.as_str());

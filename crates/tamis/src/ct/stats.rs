@@ -26,6 +26,7 @@ pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
         ("precertificates", json!(totals.precertificates)),
         ("name_rows", json!(totals.name_rows)),
         ("log_positions", json!(totals.positions)),
+        ("static_only_issuances", json!(snapshot.known_apart())),
         ("issuers", json!(stats.issuers)),
         ("segments", json!(stats.segments)),
         ("segment_bytes", json!(stats.segment_bytes)),
