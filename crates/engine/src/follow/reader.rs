@@ -24,6 +24,7 @@ use super::decode::Decoded;
 use super::lie::{Lie, LieKind};
 use super::pages::Pages;
 use super::parameters::Parameters;
+use super::pressure::Pressure;
 use super::progress::{Head, Piece, Progress, Span};
 use super::progress_format;
 use super::source::{Blame, Protocol, Source, SourceError};
@@ -45,6 +46,8 @@ const HOLE_REST: Duration = Duration::from_secs(3_600);
 /// Between attempts after failures; doubled from the first to the second.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_MAX: Duration = Duration::from_secs(60);
+/// Between two looks at whether reading may go on.
+const PAUSE: Duration = Duration::from_millis(200);
 /// Between heads of a log that takes nothing more.
 const ENDED_POLL: Duration = Duration::from_secs(3_600);
 
@@ -87,6 +90,8 @@ pub(crate) struct Reader {
     pub(super) poll_at: Instant,
     retry_at: Instant,
     failures: u32,
+    /// Why it fails.
+    failing: Option<String>,
     /// Where reading fails, and how often it did in a row.
     stuck: (u64, u32),
     /// Leaves that were left for later.
@@ -150,6 +155,7 @@ impl Reader {
             poll_at: now,
             retry_at: now,
             failures: 0,
+            failing: None,
             stuck: (0, 0),
             resting: HashMap::new(),
             partial: None,
@@ -177,16 +183,15 @@ impl Reader {
                 }
                 return Ok(Ended::Stopped);
             }
-            if let Some(pressure) = self.world.pressure() {
-                self.show(Activity::Paused(pressure), None);
-                self.sleep(Duration::from_millis(200)).await;
-                continue;
-            }
             if Instant::now() < self.retry_at {
                 self.sleep_until(self.retry_at).await;
                 continue;
             }
             self.apply_parameters();
+            if let Some(pressure) = self.world.pressure() {
+                self.pause(pressure).await?;
+                continue;
+            }
             if let Err(error) = self.step(order).await? {
                 self.fail(&error);
             }
@@ -196,6 +201,20 @@ impl Reader {
                 return Ok(Ended::Finished);
             }
         }
+    }
+
+    /// Asks for nothing new for a while; what waits to be proved is the one thing that helps against itself.
+    async fn pause(&mut self, pressure: Pressure) -> Result<(), Fatal> {
+        if pressure == Pressure::Verification
+            && let Err(error) = self.settle_all().await?
+        {
+            self.fail(&error);
+        }
+        self.save().await?;
+        let why = self.failing.clone();
+        self.show(Activity::Paused(pressure), why);
+        self.sleep(PAUSE).await;
+        Ok(())
     }
 
     /// Takes over what a person set, whenever that changes.
@@ -232,7 +251,7 @@ impl Reader {
             return Ok(Err(error));
         }
         self.save().await?;
-        self.failures = 0;
+        self.succeeded();
         self.show(Activity::CaughtUp, None);
         let until = self
             .next_partial()
@@ -409,7 +428,7 @@ impl Reader {
                 return Ok(Err(error));
             }
             self.stuck = (at, 0);
-            self.failures = 0;
+            self.succeeded();
             self.show(activity, None);
             if at < first.end {
                 ahead.push_front(self.fetch(at, first.end, size, false));
@@ -568,6 +587,11 @@ impl Reader {
         }
     }
 
+    fn succeeded(&mut self) {
+        self.failures = 0;
+        self.failing = None;
+    }
+
     /// Waits longer after each failure in a row.
     fn fail(&mut self, error: &SourceError) {
         let wait = RETRY_FIRST
@@ -580,7 +604,8 @@ impl Reader {
             let detail = error.told();
             self.note(lie(LieKind::Proof, [0, self.progress.tree_size()], detail));
         }
-        self.show(Activity::Waiting, Some(error.told()));
+        self.failing = Some(error.told());
+        self.show(Activity::Waiting, self.failing.clone());
     }
 
     /// Shows how it stands.

@@ -213,7 +213,12 @@ fn issuances_that_only_static_logs_have_are_counted() {
     let of_both = static_only(&["alpha", "beta"]);
     let snapshot = folder.snapshot();
     let beta = world.log("beta").url();
-    let beta = snapshot.logs().iter().find(|log| log.name == beta).unwrap().number;
+    let beta = snapshot
+        .logs()
+        .iter()
+        .find(|log| log.name == beta)
+        .unwrap()
+        .number;
     let mut alone = std::collections::HashSet::new();
     for (_, sha256, _) in world.log("beta").expected() {
         for record in snapshot.by_sha256(&sha256).unwrap() {
@@ -222,7 +227,10 @@ fn issuances_that_only_static_logs_have_are_counted() {
             }
         }
     }
-    assert!(of_both > 0 && of_both < of_beta_alone, "{of_both} of {of_beta_alone}");
+    assert!(
+        of_both > 0 && of_both < of_beta_alone,
+        "{of_both} of {of_beta_alone}"
+    );
     assert_eq!(of_both, alone.len() as u64);
 }
 

@@ -4,4 +4,5 @@ mod faults;
 mod honest;
 mod lies;
 mod lists;
+mod pressure;
 mod run;
