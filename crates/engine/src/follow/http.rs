@@ -7,6 +7,7 @@
 //! [`BODY_BYTES_MAX`] before a body is read, and the limit of each question on what it may inflate to.
 
 use std::io::Read as _;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use flate2::read::MultiGzDecoder;
@@ -22,11 +23,21 @@ const ANSWER_MAX: Duration = Duration::from_secs(300);
 /// A log that asks to wait longer is asked again after this.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 
+/// Buffers of bodies kept for the next ones, and the longest that is kept: memory that was touched before
+/// costs no page faults.
+const BUFFERS_MAX: usize = 16;
+const BUFFER_BYTES_MAX: usize = 4 << 20;
+/// Of a buffer made for a body by its announced length.
+const ANNOUNCED_BYTES_MAX: u64 = 16 << 20;
+/// A body that may be longer than this gets such a buffer.
+const SMALL_BYTES_MAX: u64 = 1 << 20;
+
 /// Asks servers.
 #[derive(Debug, Clone)]
 pub(crate) struct Http {
     kept: reqwest::Client,
     closed: reqwest::Client,
+    buffers: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
 /// Whether the connection stays open between questions.
@@ -97,7 +108,32 @@ impl Http {
         Ok(Self {
             kept: builder().pool_max_idle_per_host(8).build()?,
             closed: builder().pool_max_idle_per_host(0).build()?,
+            buffers: Arc::default(),
         })
+    }
+
+    /// An empty buffer for a body of `bytes`, as far as they are believed.
+    fn buffer(&self, bytes: u64, limit: u64) -> Vec<u8> {
+        let capacity = usize::try_from(bytes.min(ANNOUNCED_BYTES_MAX)).unwrap_or(0);
+        let mut buffer = Vec::new();
+        if limit > SMALL_BYTES_MAX {
+            let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+            buffer = buffers.pop().unwrap_or_default();
+        }
+        buffer.reserve(capacity);
+        buffer
+    }
+
+    /// Takes the buffer of a body that is done with.
+    pub(crate) fn give_back(&self, mut buffer: Vec<u8>) {
+        if buffer.capacity() > BUFFER_BYTES_MAX {
+            return;
+        }
+        buffer.clear();
+        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        if buffers.len() < BUFFERS_MAX {
+            buffers.push(buffer);
+        }
     }
 
     /// Asks for `url`. `limit` is what the body may inflate to.
@@ -125,8 +161,7 @@ impl Http {
         let is_gzip = is_gzip(response.headers())?;
         let retry_after = retry_after(response.headers());
         let status = response.status().as_u16();
-        // What is announced is not believed: memory is taken as bytes come.
-        let mut body = Vec::with_capacity(usize::try_from(announced.min(1 << 20)).unwrap_or(0));
+        let mut body = self.buffer(announced, limit);
         let mut is_cut = false;
         loop {
             match response.chunk().await {

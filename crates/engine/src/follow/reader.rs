@@ -661,8 +661,12 @@ pub(super) async fn fetch_page(
     let page = source.page(start, end, size).await?;
     let world = Arc::clone(world);
     let now = i64::try_from(now_ms() / 1_000).unwrap_or(0);
-    let decoded =
-        tokio::task::spawn_blocking(move || world.decoder.decode(&page, number, start, end, now)).await;
+    let decoded = tokio::task::spawn_blocking(move || {
+        let decoded = world.decoder.decode(&page, number, start, end, now);
+        world.http.give_back(page.body);
+        decoded
+    })
+    .await;
     decoded.unwrap_or_else(|error| {
         Err(SourceError::Unhashable {
             why: format!("decoding failed: {error}"),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tamis_ct_index::{Index, Options, Snapshot};
 use tamis_ct_log::key::PublicKey;
 use tamis_engine::follow::{
-    Error, FollowOptions, ListOptions, LogStatus, SingleLog, Status, Summary, follow,
+    Error, FollowOptions, ListOptions, LogStatus, PressureLimits, SingleLog, Status, Summary, follow,
 };
 use tamis_testbed::ctlog::{Log, LogKind, LogOptions, World, WorldOptions};
 use tempfile::TempDir;
@@ -41,6 +41,11 @@ pub(crate) fn options(world: &World) -> FollowOptions {
         }),
         poll_interval: Duration::from_millis(100),
         partial_delay: Duration::from_millis(200),
+        // How full the disk of this machine is must not decide a test.
+        pressure: PressureLimits {
+            disk: 1.0,
+            ..PressureLimits::default()
+        },
         ..FollowOptions::default()
     }
 }
@@ -67,7 +72,7 @@ impl Folder {
 
     fn index(&self) -> Arc<Index> {
         let options = Options {
-            flush_rows: 20_000,
+            flush_rows: 5_000,
             ..Options::default()
         };
         Arc::new(Index::open(self.path(), options).unwrap())
