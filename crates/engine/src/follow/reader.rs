@@ -192,7 +192,13 @@ impl Reader {
                 self.pause(pressure).await?;
                 continue;
             }
-            if let Err(error) = self.step(order).await? {
+            let mut stop = self.stop.clone();
+            let stepped = tokio::select! {
+                stepped = self.step(order) => stepped?,
+                // A page on its way into the index takes its progress with it; nothing is noted behind it.
+                () = stopped(&mut stop) => return Ok(Ended::Stopped),
+            };
+            if let Err(error) = stepped {
                 self.fail(&error);
             }
             if self.is_finished(order) {
@@ -233,11 +239,11 @@ impl Reader {
         if let Order::ToTheEnd(tree) = order {
             self.adopt_final(tree);
         } else if Instant::now() >= self.poll_at {
-            let polled = self.look(order).await;
-            self.poll_at = Instant::now() + self.poll_interval(order);
-            if let Err(error) = polled {
+            // One that failed is asked again as soon as failures allow.
+            if let Err(error) = self.look(order).await {
                 return Ok(Err(error));
             }
+            self.poll_at = Instant::now() + self.poll_interval(order);
         }
         for lie in self.world.issuers.take_lies(&self.source.log.url) {
             self.progress.note(lie);
