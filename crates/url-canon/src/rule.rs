@@ -165,6 +165,20 @@ impl RuleBits {
         Self(self.0 | other.0)
     }
 
+    /// Rules of this set that another has not.
+    #[inline]
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Rules of both sets.
+    #[inline]
+    #[must_use]
+    pub const fn only(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// Whether there is no rule.
     #[must_use]
     pub const fn is_empty(self) -> bool {

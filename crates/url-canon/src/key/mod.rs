@@ -8,12 +8,13 @@
 mod escape;
 mod query;
 
-pub(crate) use query::Queries;
-
+use crate::parse::sets::{class, encode_class_into};
 use crate::parse::{HostKind, Reject, Scheme, URL_BYTES_MAX, Url};
+use crate::profile::Profile;
 use crate::rule::{Rule, RuleBits};
 use crate::sets::Site;
 use escape::Place;
+use query::Queries;
 use tamis_hostname::PublicSuffixes;
 
 /// Writes keys, with buffers that are used again.
@@ -36,16 +37,45 @@ impl Writer {
         }
         let mut fired = RuleBits::NONE;
         out.clear();
+        self.queries.clear();
         authority(url, rules, out, &mut fired);
         path(url, rules, site, out, &mut fired);
         if let Some(range) = url.query_range() {
-            self.queries.write(url, range, rules, site, out, &mut fired);
+            let under = query::Under { rules, site };
+            self.queries.write(url, range, under, out, &mut fired);
         }
         fragment(url, rules, site, out, &mut fired);
         if out.len() > URL_BYTES_MAX {
             return Err(Reject::TooLong { bytes: out.len() });
         }
         Ok(fired)
+    }
+}
+
+/// A name of a parameter as it is spelled in a key.
+pub(crate) fn spelled(name: &[u8]) -> Vec<u8> {
+    let (mut encoded, mut spelled) = (Vec::new(), Vec::new());
+    encode_class_into(name, class::IN_SPECIAL_QUERY, &mut encoded);
+    let rules = Profile::Default.rules();
+    escape::append(
+        &encoded,
+        Place::Query,
+        rules,
+        &mut spelled,
+        &mut RuleBits::default(),
+    );
+    spelled
+}
+
+impl Writer {
+    /// Whether a rule set would drop parameters of the key just written.
+    pub(crate) fn droppable(&self) -> bool {
+        self.queries.droppable()
+    }
+
+    /// Copies the key just written without those parameters.
+    pub(crate) fn copy_without_dropped(&self, key: &[u8], out: &mut Vec<u8>) {
+        self.queries.copy_without_dropped(key, out);
     }
 }
 
@@ -116,7 +146,11 @@ fn path(url: &Url, rules: RuleBits, site: &Site<'_>, out: &mut Vec<u8>, fired: &
         Scheme::File | Scheme::Other => (Place::Other, rules),
         _ => (Place::Path, rules),
     };
-    escape::append(path, place, rules, out, fired);
+    if url.path_is_clean() {
+        out.extend_from_slice(path);
+    } else {
+        escape::append(path, place, rules, out, fired);
+    }
     if place != Place::Path {
         return;
     }

@@ -12,6 +12,10 @@ use crate::sets::Site;
 pub(crate) struct Queries {
     parameters: Vec<Parameter>,
     sorted: Vec<u8>,
+    /// The place of the query just written, with its `?`, in the key.
+    place: Range<usize>,
+    /// A rule set would drop some of its parameters.
+    droppable: bool,
 }
 
 /// Where a parameter lies in the output. URLs are far shorter than 4 GiB.
@@ -20,9 +24,22 @@ struct Parameter {
     start: u32,
     name_end: u32,
     end: u32,
+    /// A rule set would drop it.
+    droppable: bool,
 }
 
 impl Parameter {
+    fn new([start, name_end, end]: [usize; 3], droppable: bool) -> Self {
+        let [start, name_end, end] = [start, name_end, end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
+        Self {
+            start,
+            name_end,
+            end,
+            droppable,
+        }
+    }
+
+    #[inline]
     fn name(self, out: &[u8]) -> &[u8] {
         out.get(self.start as usize..self.name_end as usize)
             .unwrap_or_default()
@@ -34,51 +51,117 @@ impl Parameter {
     }
 }
 
+/// Under what a query is written.
+#[derive(Clone, Copy)]
+pub(super) struct Under<'a> {
+    pub(super) rules: RuleBits,
+    pub(super) site: &'a Site<'a>,
+}
+
 impl Queries {
+    /// Forgets the last URL.
+    pub(super) fn clear(&mut self) {
+        self.droppable = false;
+    }
+
+    /// Whether a rule set would drop parameters of the query just written.
+    pub(crate) fn droppable(&self) -> bool {
+        self.droppable
+    }
+
+    /// Copies the key just written without the parameters that a rule set drops.
+    pub(crate) fn copy_without_dropped(&self, key: &[u8], out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(key.get(..self.place.start).unwrap_or_default());
+        let mut mark = b'?';
+        // The places are those of before sorting; after it, the order alone is that of the key.
+        let mut at = self.place.start + 1;
+        for parameter in &self.parameters {
+            let length = (parameter.end - parameter.start) as usize;
+            if !parameter.droppable {
+                out.push(mark);
+                mark = b'&';
+                out.extend_from_slice(key.get(at..at + length).unwrap_or_default());
+            }
+            at += length + 1;
+        }
+        out.extend_from_slice(key.get(self.place.end..).unwrap_or_default());
+    }
+
     /// Appends `?` and the query, or nothing.
     pub(super) fn write(
         &mut self,
         url: &Url,
         range: Range<usize>,
-        rules: RuleBits,
-        site: &Site<'_>,
+        under: Under<'_>,
         out: &mut Vec<u8>,
         fired: &mut RuleBits,
     ) {
+        let rules = under.rules;
         let query = url.bytes(range);
         if matches!(url.scheme_kind(), Scheme::File | Scheme::Other) {
             out.push(b'?');
             escape::append(query, Place::Other, rules, out, fired);
             return;
         }
-        if query.is_empty() {
-            if rules.has(Rule::EmptyQuery) {
-                fired.set(Rule::EmptyQuery);
-            } else {
-                out.push(b'?');
-            }
-            return;
-        }
         let start = out.len();
-        out.push(b'?');
-        self.parameters(query, rules, site, out, fired);
-        if rules.has(Rule::SortParameters) {
-            self.sort(start + 1, out, fired);
+        if !query.is_empty() || !rules.has(Rule::EmptyQuery) {
+            out.push(b'?');
         }
-        if rules.has(Rule::EmptyQuery) && out.len() == start + 1 {
+        if !query.is_empty() {
+            self.parameters.clear();
+            if !(url.query_is_clean() && self.copy(query, under, out)) {
+                self.parameters(query, under, out, fired);
+            }
+            if rules.has(Rule::SortParameters) {
+                self.sort(start + 1, out, fired);
+            }
+        }
+        if rules.has(Rule::EmptyQuery) && out.len() <= start + 1 {
             out.truncate(start);
+            fired.set(Rule::EmptyQuery);
         }
+        self.place = start..out.len();
     }
 
-    fn parameters(
-        &mut self,
-        query: &[u8],
-        rules: RuleBits,
-        site: &Site<'_>,
-        out: &mut Vec<u8>,
-        fired: &mut RuleBits,
-    ) {
-        self.parameters.clear();
+    /// Appends a query that needs no other spelling, and notes its parameters. False, and nothing is done,
+    /// if it has to be taken apart.
+    fn copy(&mut self, query: &[u8], under: Under<'_>, out: &mut Vec<u8>) -> bool {
+        let apart = [Rule::DropParameters, Rule::BlankValues, Rule::CaseFold];
+        if apart.into_iter().any(|rule| under.rules.has(rule)) {
+            return false;
+        }
+        let (offset, mut start, mut equals) = (out.len(), 0, None);
+        let marks = query
+            .iter()
+            .enumerate()
+            .filter(|&(_, &byte)| byte == b'&' || byte == b'=')
+            .map(|(at, &byte)| (at, byte));
+        for (at, mark) in marks.chain([(query.len(), b'&')]) {
+            if mark == b'=' {
+                equals = equals.or(Some(at));
+                continue;
+            }
+            if at == start && under.rules.has(Rule::EmptyParameters) {
+                self.parameters.clear();
+                self.droppable = false;
+                return false;
+            }
+            let name_end = equals.take().unwrap_or(at);
+            let name = query.get(start..name_end).unwrap_or_default();
+            let value = query.get(name_end + 1..at).unwrap_or_default();
+            let droppable = under.site.drops(name, value);
+            self.droppable |= droppable;
+            let place = [start, name_end, at].map(|at| offset + at);
+            self.parameters.push(Parameter::new(place, droppable));
+            start = at + 1;
+        }
+        out.extend_from_slice(query);
+        true
+    }
+
+    fn parameters(&mut self, query: &[u8], under: Under<'_>, out: &mut Vec<u8>, fired: &mut RuleBits) {
+        let Under { rules, site } = under;
         let first = out.len();
         let mut rest = query;
         loop {
@@ -95,15 +178,22 @@ impl Queries {
                 escape::append(part, Place::Query, rules, out, fired);
                 let name = memchr::memchr(b'=', out.get(start..).unwrap_or_default());
                 let name_end = name.map_or(out.len(), |at| start + at);
-                if dropped(out, start, name_end, rules, site, fired) {
+                let name = out.get(start..name_end).unwrap_or_default();
+                let value = out.get(name_end + 1..);
+                let droppable = site.drops(name, value.unwrap_or_default());
+                if droppable && rules.has(Rule::DropParameters) {
+                    fired.set(Rule::DropParameters);
+                    out.truncate(before);
+                } else if rules.has(Rule::BlankValues) && value.is_some_and(<[u8]>::is_empty) {
+                    fired.set(Rule::BlankValues);
                     out.truncate(before);
                 } else {
+                    self.droppable |= droppable;
                     if rules.has(Rule::CaseFold) {
                         super::fold_case(out, start, fired);
                     }
-                    let [start, name_end, end] =
-                        [start, name_end, out.len()].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
-                    self.parameters.push(Parameter { start, name_end, end });
+                    let place = [start, name_end, out.len()];
+                    self.parameters.push(Parameter::new(place, droppable));
                 }
             }
             match tail.get(1..) {
@@ -132,25 +222,4 @@ impl Queries {
         out.truncate(start);
         out.extend_from_slice(&self.sorted);
     }
-}
-
-fn dropped(
-    out: &[u8],
-    start: usize,
-    name_end: usize,
-    rules: RuleBits,
-    site: &Site<'_>,
-    fired: &mut RuleBits,
-) -> bool {
-    let name = out.get(start..name_end).unwrap_or_default();
-    let value = out.get(name_end + 1..);
-    if rules.has(Rule::DropParameters) && site.drops(name, value.unwrap_or_default()) {
-        fired.set(Rule::DropParameters);
-        return true;
-    }
-    if rules.has(Rule::BlankValues) && value.is_some_and(<[u8]>::is_empty) {
-        fired.set(Rule::BlankValues);
-        return true;
-    }
-    false
 }

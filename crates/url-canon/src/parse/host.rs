@@ -300,6 +300,13 @@ fn embedded_ipv4(input: &[u8]) -> Option<[u16; 2]> {
     (count == 4).then_some([u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])])
 }
 
+/// An IPv6 address as it is serialised, in brackets.
+pub(crate) fn ipv6_text(pieces: [u16; 8]) -> String {
+    let mut text = Vec::new();
+    ipv6_into(pieces, &mut text);
+    String::from_utf8(text).unwrap_or_default()
+}
+
 fn ipv6_into(pieces: [u16; 8], out: &mut Vec<u8>) {
     use std::io::Write;
     let run = longest_zeros(pieces);

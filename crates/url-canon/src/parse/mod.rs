@@ -17,6 +17,7 @@ pub(crate) mod sets;
 
 use std::ops::Range;
 
+pub(crate) use host::ipv6_text;
 pub use host::{HostError, HostKind};
 pub use read::Parser;
 pub use scheme::Scheme;
@@ -76,7 +77,7 @@ impl Reject {
 ///       |    username_end
 ///       scheme_end
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Url {
     href: Vec<u8>,
     scheme: Scheme,
@@ -93,7 +94,25 @@ pub struct Url {
     /// The place of the `#`.
     fragment: Option<usize>,
     opaque_path: bool,
+    /// Classes of bytes that the path may hold, see [`sets::class`]; a hint for who writes it anew.
+    path_info: u8,
+    /// The same of the query.
+    query_info: u8,
 }
+
+impl PartialEq for Url {
+    /// The parts, too, and not the hints.
+    fn eq(&self, other: &Self) -> bool {
+        let places = |url: &Self| {
+            let ends = (url.scheme_end, url.username_end, url.host_start, url.host_end);
+            let rest = (url.path_start, url.query, url.fragment, url.port);
+            (ends, rest, url.scheme, url.host_kind, url.opaque_path)
+        };
+        self.href == other.href && places(self) == places(other)
+    }
+}
+
+impl Eq for Url {}
 
 impl Url {
     /// Parses an absolute URL. [`Parser`] does it without allocating each time.
@@ -240,6 +259,16 @@ impl Url {
 
     pub(crate) fn path_range(&self) -> Range<usize> {
         self.path_start..self.path_end()
+    }
+
+    /// Whether escapes or bare characters in path and query may have to be spelled anew.
+    pub(crate) fn path_is_clean(&self) -> bool {
+        self.path_info & path::UNKNOWN == 0
+    }
+
+    /// The same of the query.
+    pub(crate) fn query_is_clean(&self) -> bool {
+        self.query_info & path::UNKNOWN == 0
     }
 
     fn path_end(&self) -> usize {

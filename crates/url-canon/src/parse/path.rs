@@ -1,11 +1,20 @@
 //! Paths: segments, `.` and `..`, drive letters.
 
-use super::sets::{self, PATH};
+use super::sets::{class, encode_class_into};
 use super::{Scheme, Url};
 use crate::rule::{Rule, RuleBits};
 
+/// Classes of a part that was not looked at byte by byte.
+pub(super) const UNKNOWN: u8 = class::PERCENT | class::BARE;
+
 /// Reads segments to a `?`, a `#` or the end and appends them; returns what is left.
 pub(super) fn segments<'a>(input: &'a [u8], url: &mut Url, fired: &mut RuleBits) -> &'a [u8] {
+    if url.scheme != Scheme::File
+        && let Some(rest) = clean(input, url)
+    {
+        return rest;
+    }
+    url.path_info = UNKNOWN;
     let special = url.scheme.is_special();
     let mut rest = input;
     loop {
@@ -41,6 +50,33 @@ pub(super) fn segments<'a>(input: &'a [u8], url: &mut Url, fired: &mut RuleBits)
     }
 }
 
+/// Appends a path in which nothing is to be done, as most are. None if something is.
+#[inline]
+fn clean<'a>(input: &'a [u8], url: &mut Url) -> Option<&'a [u8]> {
+    let (mut seen, mut before) = (0, b'/');
+    let mut end = input.len();
+    for (index, &byte) in input.iter().enumerate() {
+        let class = class::of(byte);
+        if class & (class::IN_PATH | class::BACKSLASH) != 0 {
+            if !matches!(byte, b'?' | b'#') {
+                return None;
+            }
+            end = index;
+            break;
+        }
+        if class & class::DOT != 0 && before == b'/' {
+            return None;
+        }
+        seen |= class;
+        before = byte;
+    }
+    let (path, rest) = input.split_at(end);
+    url.path_info |= seen;
+    url.href.push(b'/');
+    url.href.extend_from_slice(path);
+    Some(rest)
+}
+
 fn push(segment: &[u8], url: &mut Url, fired: &mut RuleBits) {
     let first = url.href.len() == url.path_start;
     url.href.push(b'/');
@@ -50,7 +86,7 @@ fn push(segment: &[u8], url: &mut Url, fired: &mut RuleBits) {
             fired.set(Rule::PercentEncode);
         }
         _ => {
-            if sets::encode_into(segment, &PATH, &mut url.href) {
+            if encode_class_into(segment, class::IN_PATH, &mut url.href) & class::IN_PATH != 0 {
                 fired.set(Rule::PercentEncode);
             }
         }

@@ -2,7 +2,7 @@
 
 use super::path::{self, is_drive, starts_with_drive};
 use super::scheme::scheme_length;
-use super::sets::{self, C0_CONTROL, FRAGMENT, QUERY, SPECIAL_QUERY, USERINFO};
+use super::sets::{self, C0_CONTROL, USERINFO, class, encode_class_into};
 use super::{HostError, HostKind, Reject, Scheme, URL_BYTES_MAX, Url, host};
 use crate::rule::{Rule, RuleBits};
 
@@ -57,6 +57,38 @@ impl Parser {
     }
 }
 
+/// The length of a scheme that is `http` or `https`, with two slashes behind it.
+#[inline]
+fn usual_scheme(input: &[u8]) -> Option<usize> {
+    if input.starts_with(b"https://") {
+        Some(5)
+    } else if input.starts_with(b"http://") {
+        Some(4)
+    } else {
+        None
+    }
+}
+
+/// The length of a domain of lower-case letters, digits, `-`, `_` and `.` that a `/`, `?`, `#` or the end
+/// follows. None for any other authority, and where the last label may be a number and so an address.
+#[inline]
+fn plain_host(rest: &[u8]) -> Option<usize> {
+    static PLAIN: sets::ByteSet = sets::ByteSet::of(b"abcdefghijklmnopqrstuvwxyz0123456789-_.", None);
+    let mut last = 0;
+    let mut end = rest.len();
+    for (index, &byte) in rest.iter().enumerate() {
+        if byte == b'.' {
+            last = index + 1;
+        } else if !PLAIN.has(byte) {
+            end = index;
+            break;
+        }
+    }
+    let plain = matches!(rest.get(end), None | Some(b'/' | b'?' | b'#'));
+    let first = rest.get(last).filter(|_| last < end)?;
+    (plain && !first.is_ascii_digit()).then_some(end)
+}
+
 fn trim(input: &[u8]) -> &[u8] {
     let start = input.iter().position(|&byte| byte > b' ').unwrap_or(input.len());
     let end = input
@@ -68,6 +100,11 @@ fn trim(input: &[u8]) -> &[u8] {
 
 impl States {
     fn scheme(&mut self, input: &[u8], base: Option<&Url>, url: &mut Url) -> Result<(), Reject> {
+        if base.is_none()
+            && let Some(length) = usual_scheme(input)
+        {
+            return self.usual(input, length, url);
+        }
         let Some(length) = scheme_length(input) else {
             return self.no_scheme(input, base.ok_or(Reject::NoScheme)?, url);
         };
@@ -89,6 +126,29 @@ impl States {
                 _ => self.special_authority(rest, url),
             },
         }
+    }
+
+    /// `http://` or `https://` as nearly all URLs have it; `length` bytes of scheme.
+    fn usual(&mut self, input: &[u8], length: usize, url: &mut Url) -> Result<(), Reject> {
+        url.href.reserve(input.len() + 16);
+        let (scheme, rest) = input.split_at(length + 3);
+        url.scheme = Scheme::of(input.get(..length).unwrap_or_default());
+        url.scheme_end = length;
+        let Some(end) = plain_host(rest) else {
+            let (scheme, rest) = input.split_at(length + 1);
+            url.href.extend_from_slice(scheme);
+            return self.special_authority(rest, url);
+        };
+        let (host, rest) = rest.split_at(end);
+        url.href.extend_from_slice(scheme);
+        url.href.extend_from_slice(host);
+        url.username_end = scheme.len();
+        url.host_start = scheme.len();
+        url.host_end = url.href.len();
+        url.path_start = url.href.len();
+        url.host_kind = HostKind::Domain;
+        self.path_start(rest, url);
+        Ok(())
     }
 
     fn no_scheme(&mut self, input: &[u8], base: &Url, url: &mut Url) -> Result<(), Reject> {
@@ -319,12 +379,15 @@ impl States {
         url.href.push(b'?');
         let end = memchr::memchr(b'#', rest).unwrap_or(rest.len());
         let (query, rest) = rest.split_at(end);
-        let set = if url.scheme.is_special() {
-            &SPECIAL_QUERY
+        let escaped = if url.scheme.is_special() {
+            class::IN_SPECIAL_QUERY
         } else {
-            &QUERY
+            class::IN_QUERY
         };
-        if sets::encode_into(query, set, &mut url.href) {
+        let seen = encode_class_into(query, escaped, &mut url.href);
+        url.query_info = seen;
+        if seen & escaped != 0 {
+            url.query_info |= class::PERCENT;
             self.fired.set(Rule::PercentEncode);
         }
         self.fragment(rest, url);
@@ -334,7 +397,8 @@ impl States {
         if let Some(fragment) = input.strip_prefix(b"#") {
             url.fragment = Some(url.href.len());
             url.href.push(b'#');
-            if sets::encode_into(fragment, &FRAGMENT, &mut url.href) {
+            let seen = encode_class_into(fragment, class::IN_FRAGMENT, &mut url.href);
+            if seen & class::IN_FRAGMENT != 0 {
                 self.fired.set(Rule::PercentEncode);
             }
         }
@@ -472,10 +536,12 @@ fn file_host(base: Option<&Url>, url: &mut Url) {
 }
 
 fn copy_path(base: &Url, url: &mut Url) {
+    url.path_info = base.path_info;
     url.href.extend_from_slice(base.bytes(base.path_range()));
 }
 
 fn copy_query(base: &Url, url: &mut Url) {
+    url.query_info = base.query_info;
     if let Some(range) = base.query_range() {
         url.query = Some(url.href.len());
         url.href.push(b'?');

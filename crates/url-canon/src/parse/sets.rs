@@ -46,10 +46,10 @@ impl ByteSet {
 }
 
 pub(crate) static C0_CONTROL: ByteSet = ByteSet::c0_controls();
-pub(crate) static FRAGMENT: ByteSet = ByteSet::of(b" \"<>`", Some(&ByteSet::c0_controls()));
-pub(crate) static QUERY: ByteSet = ByteSet::of(b" \"#<>", Some(&ByteSet::c0_controls()));
-pub(crate) static SPECIAL_QUERY: ByteSet = ByteSet::of(b" \"#<>'", Some(&ByteSet::c0_controls()));
-pub(crate) static PATH: ByteSet = ByteSet::of(b" \"#<>?^`{}", Some(&ByteSet::c0_controls()));
+static FRAGMENT: ByteSet = ByteSet::of(b" \"<>`", Some(&ByteSet::c0_controls()));
+static QUERY: ByteSet = ByteSet::of(b" \"#<>", Some(&ByteSet::c0_controls()));
+static SPECIAL_QUERY: ByteSet = ByteSet::of(b" \"#<>'", Some(&ByteSet::c0_controls()));
+static PATH: ByteSet = ByteSet::of(b" \"#<>?^`{}", Some(&ByteSet::c0_controls()));
 pub(crate) static USERINFO: ByteSet = ByteSet::of(b" \"#<>?^`{}/:;=@[\\]|", Some(&ByteSet::c0_controls()));
 /// Code points that no host may hold, opaque ones included.
 pub(crate) static FORBIDDEN_HOST: ByteSet = ByteSet::of(b"\0\t\n\r #/:<>?@[\\]^|", None);
@@ -69,20 +69,98 @@ pub(crate) fn push_escape(byte: u8, out: &mut Vec<u8>) {
 }
 
 /// Appends `bytes`, with members of the set as escapes. Says whether there were any.
-#[inline]
-pub(crate) fn encode_into(mut bytes: &[u8], set: &ByteSet, out: &mut Vec<u8>) -> bool {
-    let mut encoded = false;
-    while let Some(at) = set.find(bytes) {
-        let (clean, rest) = bytes.split_at(at);
-        out.extend_from_slice(clean);
-        if let Some((&byte, rest)) = rest.split_first() {
+pub(crate) fn encode_into(bytes: &[u8], set: &ByteSet, out: &mut Vec<u8>) -> bool {
+    let before = out.len();
+    for &byte in bytes {
+        if set.has(byte) {
             push_escape(byte, out);
-            bytes = rest;
+        } else {
+            out.push(byte);
         }
-        encoded = true;
     }
-    out.extend_from_slice(bytes);
-    encoded
+    out.len() - before != bytes.len()
+}
+
+/// What a byte is in the parts that make up most of a URL, all at once: a bit for each question.
+pub(crate) mod class {
+    use super::{ByteSet, FRAGMENT, PATH, QUERY, SPECIAL_QUERY};
+
+    /// Escaped in a path.
+    pub(crate) const IN_PATH: u8 = 1;
+    /// Escaped in a query.
+    pub(crate) const IN_QUERY: u8 = 2;
+    /// Escaped in a query of a special scheme.
+    pub(crate) const IN_SPECIAL_QUERY: u8 = 4;
+    /// Escaped in a fragment.
+    pub(crate) const IN_FRAGMENT: u8 = 8;
+    /// `%`: escapes may have to be spelled anew.
+    pub(crate) const PERCENT: u8 = 16;
+    /// What browsers leave bare in some part and others escape.
+    pub(crate) const BARE: u8 = 32;
+    /// `\`, which may be a slash.
+    pub(crate) const BACKSLASH: u8 = 64;
+    /// What a dot segment begins with.
+    pub(crate) const DOT: u8 = 128;
+
+    static TABLE: [u8; 256] = table();
+
+    #[expect(
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        reason = "evaluated by the compiler"
+    )]
+    const fn table() -> [u8; 256] {
+        static BARE_SET: ByteSet = ByteSet::of(b"[]|^'`{}\\", None);
+        let mut table = [0; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            let sets = [
+                (&PATH, IN_PATH),
+                (&QUERY, IN_QUERY),
+                (&SPECIAL_QUERY, IN_SPECIAL_QUERY),
+                (&FRAGMENT, IN_FRAGMENT),
+                (&BARE_SET, BARE),
+            ];
+            let mut index = 0;
+            while index < sets.len() {
+                if sets[index].0.0[byte] {
+                    table[byte] |= sets[index].1;
+                }
+                index += 1;
+            }
+            table[byte] |= match byte as u8 {
+                b'%' => PERCENT | DOT,
+                b'.' => DOT,
+                b'\\' => BACKSLASH,
+                _ => 0,
+            };
+            byte += 1;
+        }
+        table
+    }
+
+    #[inline]
+    #[expect(clippy::indexing_slicing, reason = "a table of 256 has every byte")]
+    pub(crate) fn of(byte: u8) -> u8 {
+        TABLE[usize::from(byte)]
+    }
+}
+
+/// Appends `bytes`, with those of the class `escaped` as escapes. Returns all classes seen.
+#[inline]
+pub(crate) fn encode_class_into(bytes: &[u8], escaped: u8, out: &mut Vec<u8>) -> u8 {
+    let (mut seen, mut start) = (0, 0);
+    for (index, &byte) in bytes.iter().enumerate() {
+        let class = class::of(byte);
+        seen |= class;
+        if class & escaped != 0 {
+            out.extend_from_slice(bytes.get(start..index).unwrap_or_default());
+            push_escape(byte, out);
+            start = index + 1;
+        }
+    }
+    out.extend_from_slice(bytes.get(start..).unwrap_or_default());
+    seen
 }
 
 /// The value of a hexadecimal digit.

@@ -1,23 +1,24 @@
-//! Rule sets as data.
+//! Rule sets as data: which parameters, sites, wrappers and routes class C rules may touch.
+//!
+//! A [`RuleSet`] is a document (`docs/formats/url-rules.md`), [`Matcher`] what some of them are compiled to,
+//! [`RuleBook`] holds versions beside each other and says which is active.
+//!
+//! # Invariants
+//! - A name of [`NEVER_GLOBAL`] is dropped at named sites or nowhere.
+//! - Exceptions win over every set of a matcher.
 
-/// What the active rule sets say about one URL.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Site<'a> {
-    /// `utm_*` goes, as the classic profile has it.
-    pub(crate) classic: bool,
-    pub(crate) marker: std::marker::PhantomData<&'a ()>,
-}
+mod book;
+mod denied;
+mod document;
+mod hosts;
+pub(crate) mod import;
+mod matcher;
+mod names;
+mod shape;
 
-impl Site<'_> {
-    pub(crate) fn drops(&self, name: &[u8], _value: &[u8]) -> bool {
-        self.classic && name.starts_with(b"utm_")
-    }
-
-    pub(crate) fn keeps_fragment(&self, _fragment: &[u8]) -> bool {
-        false
-    }
-
-    pub(crate) fn drop_path_parameters(&self, _out: &mut Vec<u8>, _start: usize) -> bool {
-        false
-    }
-}
+pub use book::{BookError, Loaded, RuleBook};
+pub use denied::NEVER_GLOBAL;
+pub use document::{Exception, RuleSet, SetError, Shaped, SiteRules, Wrapper};
+pub use matcher::Matcher;
+pub(crate) use matcher::{Hits, Site};
+pub use shape::Shape;

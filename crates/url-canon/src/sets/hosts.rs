@@ -1,0 +1,130 @@
+//! Patterns of hosts, and an index that finds those which hold for a host by its suffixes.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use tamis_hostname::PublicSuffixes;
+
+use super::document::SetError;
+use super::names::{Filter, ShortHasher};
+
+/// Which hosts a rule holds for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum HostPattern {
+    /// `*`
+    Any,
+    /// `=example.com`: this host.
+    Exact(String),
+    /// `example.com`: it and all below it.
+    Below(String),
+    /// `example.*`: it under any public suffix, and all below that.
+    Entity(String),
+}
+
+impl HostPattern {
+    pub(super) fn parse(text: &str) -> Result<Self, SetError> {
+        let refused = || SetError::Host(text.to_owned());
+        let fits = |host: &str| {
+            let label = |label: &str| !label.is_empty();
+            host.split('.').all(label)
+                && host
+                    .bytes()
+                    .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-' | b'_'))
+        };
+        if text == "*" {
+            return Ok(Self::Any);
+        }
+        let (host, make): (&str, fn(String) -> Self) = if let Some(host) = text.strip_prefix('=') {
+            (host, Self::Exact)
+        } else if let Some(host) = text.strip_suffix(".*") {
+            (host, Self::Entity)
+        } else {
+            (text, Self::Below)
+        };
+        if fits(host) {
+            Ok(make(host.to_owned()))
+        } else {
+            Err(refused())
+        }
+    }
+}
+
+type Table = HashMap<Vec<u8>, Vec<u32>, BuildHasherDefault<ShortHasher>>;
+
+/// From a host to the numbers of the rules that hold for it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct HostIndex {
+    any: Vec<u32>,
+    exact: Table,
+    below: Table,
+    /// By the first label of what stands before the suffix, with all of that.
+    entities: HashMap<Vec<u8>, Vec<(String, u32)>, BuildHasherDefault<ShortHasher>>,
+    /// All keys of the tables.
+    filter: Filter,
+}
+
+impl HostIndex {
+    pub(super) fn add(&mut self, pattern: HostPattern, number: u32) {
+        let (table, host) = match pattern {
+            HostPattern::Any => return self.any.push(number),
+            HostPattern::Exact(host) => (&mut self.exact, host),
+            HostPattern::Below(host) => (&mut self.below, host),
+            HostPattern::Entity(entity) => {
+                let last = entity.rsplit('.').next().unwrap_or_default().as_bytes().to_vec();
+                self.filter.add(&last);
+                self.entities.entry(last).or_default().push((entity, number));
+                return;
+            }
+        };
+        self.filter.add(host.as_bytes());
+        table.entry(host.into_bytes()).or_default().push(number);
+    }
+
+    /// Rules for all hosts.
+    pub(super) fn any(&self) -> &[u32] {
+        &self.any
+    }
+
+    /// Appends the rules for a host, without those for all.
+    #[inline]
+    pub(super) fn find(&self, host: &str, found: &mut Vec<u32>) {
+        if self.filter.is_empty() {
+            return;
+        }
+        let bytes = host.as_bytes();
+        let mut start = 0;
+        loop {
+            let suffix = bytes.get(start..).unwrap_or_default();
+            let dot = memchr::memchr(b'.', suffix);
+            if self.filter.may_have(suffix) {
+                found.extend(self.below.get(suffix).into_iter().flatten());
+                if start == 0 {
+                    found.extend(self.exact.get(suffix).into_iter().flatten());
+                }
+            }
+            let Some(dot) = dot else { return };
+            let label = suffix.get(..dot).unwrap_or_default();
+            if self.filter.may_have(label)
+                && let Some(entities) = self.entities.get(label)
+            {
+                let behind = host.get(start + dot + 1..).unwrap_or_default();
+                let before = host.get(..start + dot).unwrap_or_default();
+                find_entities(before, behind, host, entities, found);
+            }
+            start += dot + 1;
+        }
+    }
+}
+
+/// `before.behind` is the host: an entity holds if `behind` is its public suffix.
+fn find_entities(before: &str, behind: &str, host: &str, entities: &[(String, u32)], found: &mut Vec<u32>) {
+    if PublicSuffixes::shipped().suffix(host) != behind {
+        return;
+    }
+    for (entity, number) in entities {
+        let rest = before.strip_suffix(entity.as_str());
+        if rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.')) {
+            found.push(*number);
+        }
+    }
+}
