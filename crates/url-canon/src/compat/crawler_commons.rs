@@ -1,21 +1,23 @@
-//! Keys of crawler-commons' `BasicURLNormalizer` with its defaults, as its source was in 2025.
+//! Keys of crawler-commons 1.5, `BasicURLNormalizer` with its defaults, over `java.net.URL`.
 //!
 //! # Limits
-//! Web, `ftp:` and `file:` URLs; a URL that it makes nothing of is refused here, too. Java's own refusals
-//! of rare host names are not reproduced.
+//! `jar:` URLs are refused; what Java's IDN refuses of rare names is not reproduced exactly.
 
 use super::python::{UNRESERVED, idna_2003};
 use crate::parse::sets::{ByteSet, decode_into, escape_at, push_escape};
 use crate::parse::{HostError, Reject};
 
 static UNRESERVED_SET: ByteSet = ByteSet::of(UNRESERVED, None);
-/// What is escaped wherever it stands, brackets of IPv6 hosts included.
+/// What is escaped wherever it stands in path and query.
 static ESCAPED: ByteSet = ByteSet::of(b" \"#<>[]^`{|}\x7f", None);
 
 struct Parts {
     protocol: String,
-    host: Vec<u8>,
-    port: Option<u16>,
+    /// None: no authority, or one that Java makes nothing of.
+    host: Option<Vec<u8>>,
+    port: Option<u32>,
+    given_port: Option<u32>,
+    default_port: Option<u32>,
     file: Vec<u8>,
 }
 
@@ -24,45 +26,49 @@ pub(super) fn normalize(input: &[u8], out: &mut Vec<u8>) -> Result<(), Reject> {
         return Ok(());
     }
     let start = input.iter().position(|&byte| byte > b' ').unwrap_or(input.len());
-    let end = input
-        .iter()
-        .rposition(|&byte| byte > b' ')
-        .map_or(start, |last| last + 1);
-    let trimmed = input.get(start..end).unwrap_or_default();
-    let escaped = escape(trimmed.split(|&byte| byte == b'#').next().unwrap_or_default());
-    let Parts {
-        protocol,
-        host,
-        port,
-        mut file,
-    } = match parts(&escaped) {
-        Err(reject) if !has_scheme(&escaped) => {
-            parts(&[b"http://", escaped.as_slice()].concat()).map_err(|_| reject)?
+    let end = input.iter().rposition(|&byte| byte > b' ').map_or(start, |last| last + 1);
+    let url = input.get(start..end).unwrap_or_default();
+    let mut added = false;
+    let parts = match parts(url) {
+        Err(reject) if !has_scheme(url) => {
+            added = true;
+            parts(&[b"http://", url].concat()).map_err(|_| reject)?
         }
         parts => parts?,
     };
-    let web = protocol != "file";
-    let mut normal = true;
-    let host = if web { host_name(&host)? } else { host };
+    let web = !matches!(parts.protocol.as_str(), "file" | "mailto");
+    let host = match (&parts.host, web) {
+        (Some(host), true) => Some(host_name(host)?),
+        _ => parts.host.clone(),
+    };
+    let mut file = parts.file.clone();
+    let mut normal = parts.protocol != "mailto";
     if web && !file.starts_with(b"/") {
         file.insert(0, b'/');
         normal = false;
     }
-    let mut file = unescaped_file(&file)?;
-    if normal {
+    let mut file = spelled_file(&file)?;
+    if normal && !file.contains(&b'\\') && !host.as_ref().is_some_and(|host| host.contains(&b' ')) {
         file = normal_file(&file);
     }
-    out.extend_from_slice(protocol.as_bytes());
+    // Java knows no default port without a host.
+    let port_goes = parts.given_port.is_some() && parts.port == parts.default_port;
+    let usual = !port_goes && !url.contains(&b'#') && !added;
+    if usual && host == parts.host && file == parts.file && url.starts_with(parts.protocol.as_bytes()) {
+        // Nothing changed, so even `http:///` stays.
+        if host.as_ref().is_some_and(Vec::is_empty) {
+            out.extend_from_slice(url);
+            return Ok(());
+        }
+    }
+    out.extend_from_slice(parts.protocol.as_bytes());
     out.push(b':');
-    if !host.is_empty() {
+    if let Some(host) = host.filter(|host| !host.is_empty()) {
         out.extend_from_slice(b"//");
         out.extend_from_slice(&host);
-        if let Some(port) = port {
+        if let Some(port) = parts.port.filter(|_| parts.port != parts.default_port) {
             out.extend_from_slice(format!(":{port}").as_bytes());
         }
-    } else if !web && escaped.starts_with(b"file:///") && escaped.get(7..) == Some(file.as_slice()) {
-        // Nothing changed, so the three slashes stay.
-        out.extend_from_slice(b"//");
     }
     out.extend_from_slice(&file);
     Ok(())
@@ -80,53 +86,79 @@ fn scheme(url: &[u8]) -> Option<(&[u8], &[u8])> {
         .then_some((scheme, rest.get(1..).unwrap_or_default()))
 }
 
+/// As `java.net.URL` reads it.
 fn parts(url: &[u8]) -> Result<Parts, Reject> {
+    let url = match url.get(..4) {
+        Some(prefix) if prefix.eq_ignore_ascii_case(b"url:") => url.get(4..).unwrap_or_default(),
+        _ => url,
+    };
     let (scheme, rest) = scheme(url).ok_or(Reject::NoScheme)?;
-    // Java's URI takes no backslash.
-    if rest.is_empty() || rest.contains(&b'\\') {
-        return Err(Reject::NoScheme);
-    }
+    let rest = rest.split(|&byte| byte == b'#').next().unwrap_or_default();
     let protocol = String::from_utf8_lossy(scheme).to_ascii_lowercase();
-    let default = match protocol.as_str() {
+    let default_port = match protocol.as_str() {
         "http" => Some(80),
         "https" => Some(443),
         "ftp" => Some(21),
-        "file" => None,
+        "file" | "mailto" => None,
         _ => return Err(Reject::NotHierarchical),
     };
-    let (authority, file) = match rest.strip_prefix(b"//") {
+    let (authority, file) = match rest.strip_prefix(b"//").filter(|rest| !rest.starts_with(b"//")) {
         Some(rest) => {
-            let cut = rest
-                .iter()
-                .position(|byte| b"/?".contains(byte))
-                .unwrap_or(rest.len());
-            rest.split_at(cut)
+            let cut = rest.iter().position(|byte| b"/?".contains(byte)).unwrap_or(rest.len());
+            let (authority, file) = rest.split_at(cut);
+            (Some(authority), file)
         }
-        None => (&[][..], rest),
+        None => (None, rest),
     };
-    let at = memchr::memrchr(b'@', authority).map_or(0, |at| at + 1);
-    let authority = authority.get(at..).unwrap_or_default();
-    let (host, port) = authority.split_at(memchr::memchr(b':', authority).unwrap_or(authority.len()));
-    let port = match port.get(1..).unwrap_or_default() {
-        [] => None,
-        digits => {
-            let number = std::str::from_utf8(digits)
-                .ok()
-                .filter(|text| !text.starts_with('+'));
-            Some(number.and_then(|text| text.parse().ok()).ok_or(Reject::Port)?)
+    let (host, port) = match authority {
+        Some(authority) if authority.iter().filter(|&&byte| byte == b'@').count() < 2 => {
+            let (host, port) = host_and_port(authority)?;
+            (Some(host.to_vec()), port)
         }
+        _ => (None, None),
     };
     Ok(Parts {
         protocol,
-        host: host.to_vec(),
-        port: port.filter(|port| Some(*port) != default),
+        host,
+        port: port.or(default_port),
+        given_port: port,
+        default_port,
         file: file.to_vec(),
     })
 }
 
-fn escape(url: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(url.len());
-    let mut rest = url;
+fn host_and_port(authority: &[u8]) -> Result<(&[u8], Option<u32>), Reject> {
+    let at = memchr::memchr(b'@', authority).map_or(0, |at| at + 1);
+    let authority = authority.get(at..).unwrap_or_default();
+    let end = if authority.starts_with(b"[") {
+        let end = memchr::memchr(b']', authority).ok_or(Reject::Host(HostError::Ipv6))? + 1;
+        let address = authority.get(1..end - 1).unwrap_or_default();
+        let address = std::str::from_utf8(address).ok();
+        address
+            .and_then(|address| address.parse::<std::net::Ipv6Addr>().ok())
+            .ok_or(Reject::Host(HostError::Ipv6))?;
+        end
+    } else {
+        memchr::memchr(b':', authority).unwrap_or(authority.len())
+    };
+    let (host, port) = authority.split_at(end);
+    let digits = match port {
+        [] | [b':'] => return Ok((host, None)),
+        [b':', digits @ ..] => digits,
+        _ => return Err(Reject::Port),
+    };
+    let number: i32 = std::str::from_utf8(digits)
+        .ok()
+        .and_then(|digits| digits.parse().ok())
+        .filter(|&number| number >= -1)
+        .ok_or(Reject::Port)?;
+    Ok((host, u32::try_from(number).ok()))
+}
+
+/// Escapes what must be, and each `%` that starts no escape.
+fn escape(file: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(file.len());
+    let mut rest = file;
     while let Some((&byte, tail)) = rest.split_first() {
         if byte == b'%' {
             out.extend_from_slice(if escape_at(rest).is_some() { b"%" } else { b"%25" });
@@ -143,10 +175,11 @@ fn escape(url: &[u8]) -> Vec<u8> {
 fn host_name(host: &[u8]) -> Result<Vec<u8>, Reject> {
     let mut plain = Vec::new();
     if host.contains(&b'%') {
-        let spaced: Vec<u8> = host
-            .iter()
-            .map(|&byte| if byte == b'+' { b' ' } else { byte })
-            .collect();
+        let stray = |at: usize| escape_at(host.get(at..).unwrap_or_default()).is_none();
+        if memchr::memchr_iter(b'%', host).any(stray) {
+            return Err(Reject::Host(HostError::Forbidden));
+        }
+        let spaced: Vec<u8> = host.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
         decode_into(&spaced, &mut plain);
     } else {
         plain.extend_from_slice(host);
@@ -157,15 +190,7 @@ fn host_name(host: &[u8]) -> Result<Vec<u8>, Reject> {
     } else {
         idna_2003(&lower).ok_or(Reject::Host(HostError::Idna))?
     };
-    let ascii = ascii.strip_suffix('.').unwrap_or(&ascii);
-    // The key is parsed once more by Java, which takes no such host.
-    if ascii
-        .bytes()
-        .any(|byte| byte <= b' ' || b"\"<>\\^`{|}[]%".contains(&byte))
-    {
-        return Err(Reject::Host(HostError::Forbidden));
-    }
-    Ok(ascii.as_bytes().to_vec())
+    Ok(ascii.strip_suffix('.').unwrap_or(&ascii).as_bytes().to_vec())
 }
 
 /// Escapes of unreserved letters decoded, others in upper case.
@@ -191,17 +216,21 @@ fn unescape(file: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The place of the `?` is taken before escapes are decoded and used after, so a decoded escape in the path
-/// moves letters between path and query. Those keys are what sets of that tool hold.
-fn unescaped_file(file: &[u8]) -> Result<Vec<u8>, Reject> {
+/// The place of the `?`, in characters, is taken before escapes are decoded and made, and used after: a
+/// changed path moves letters between path and query. Those keys are what sets of that tool hold.
+fn spelled_file(file: &[u8]) -> Result<Vec<u8>, Reject> {
     let Some(mark) = memchr::memchr(b'?', file) else {
-        return Ok(unescape(file));
+        return Ok(escape(&unescape(file)));
     };
     if mark + 1 == file.len() {
-        return Ok(unescape(file.get(..mark).unwrap_or_default()));
+        return Ok(escape(&unescape(file.get(..mark).unwrap_or_default())));
     }
-    let file = unescape(file);
-    let (Some(path), Some(query)) = (file.get(..mark), file.get(mark + 1..)) else {
+    let before = String::from_utf8_lossy(file.get(..mark).unwrap_or_default());
+    let mark = before.encode_utf16().count();
+    let file = escape(&unescape(file));
+    // Java fails beyond the end.
+    let (Some(path), Some(query)) = (file.get(..mark), file.get(mark + 1..).filter(|query| !query.is_empty()))
+    else {
         return Err(Reject::NoScheme);
     };
     let mut parameters: Vec<(&[u8], &[u8])> = query

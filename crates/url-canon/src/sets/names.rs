@@ -55,8 +55,8 @@ pub(super) struct Names {
     exact: HashMap<Vec<u8>, Vec<Shape>, BuildHasherDefault<ShortHasher>>,
     prefixes: Vec<Vec<u8>>,
     expressions: Vec<Expression>,
-    /// First bytes of names that prefixes and expressions can match.
-    starts: Option<Box<[bool; 256]>>,
+    /// How names begin that prefixes and expressions can match.
+    starts: Option<Starts>,
 }
 
 /// An expression, and what every name that it matches begins with, if that can be told.
@@ -127,14 +127,8 @@ impl Names {
     }
 
     fn start(&mut self, prefix: &[u8]) {
-        let starts = self.starts.get_or_insert_with(|| Box::new([false; 256]));
-        match prefix
-            .first()
-            .and_then(|&first| starts.get_mut(usize::from(first)))
-        {
-            Some(start) => *start = true,
-            None => starts.fill(true),
-        }
+        let starts = self.starts.get_or_insert_with(|| Starts(Box::new([0; 1024])));
+        starts.add(prefix);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -150,9 +144,8 @@ impl Names {
         {
             return true;
         }
-        let first = name.first().copied().unwrap_or_default();
         let starts = self.starts.as_ref();
-        starts.is_some_and(|starts| starts.get(usize::from(first)) == Some(&true)) && self.begins(name)
+        starts.is_some_and(|starts| starts.may_begin(name)) && self.begins(name)
     }
 
     fn begins(&self, name: &[u8]) -> bool {
@@ -165,44 +158,80 @@ impl Names {
     }
 }
 
-/// A filter over short strings that costs two loads.
+/// A filter over short strings that costs a multiplication and a load.
 #[derive(Debug, Clone)]
-pub(super) struct Filter(Box<[u64; 64]>);
+pub(super) struct Filter {
+    bits: Box<[u64; 256]>,
+    is_empty: bool,
+}
 
 impl Default for Filter {
     fn default() -> Self {
-        Self(Box::new([0; 64]))
+        Self {
+            bits: Box::new([0; 256]),
+            is_empty: true,
+        }
     }
 }
 
 impl Filter {
+    /// By length, first, last and middle byte.
+    #[inline]
     fn place(text: &[u8]) -> (usize, u64) {
-        let (first, last) = match *text {
-            [] => (0, 0),
-            [only] => (only, only),
-            [first, .., last] => (first, last),
-        };
-        let mixed = usize::from(first)
-            .wrapping_mul(37)
-            .wrapping_add(usize::from(last).wrapping_mul(101))
-            .wrapping_add(text.len().wrapping_mul(449));
-        (mixed >> 6 & 63, 1 << (mixed & 63))
+        let byte = |at: usize| u32::from(text.get(at).copied().unwrap_or_default());
+        let length = text.len();
+        let mixed = byte(0) | byte(length.wrapping_sub(1)) << 8 | byte(length / 2) << 16;
+        let mixed = (mixed ^ (length as u32) << 24).wrapping_mul(0x9e37_79b1) >> 18;
+        ((mixed >> 6) as usize, 1 << (mixed & 63))
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.iter().all(|&word| word == 0)
+        self.is_empty
     }
 
     pub(super) fn add(&mut self, text: &[u8]) {
         let (word, bit) = Self::place(text);
-        if let Some(word) = self.0.get_mut(word) {
+        if let Some(word) = self.bits.get_mut(word) {
             *word |= bit;
         }
+        self.is_empty = false;
     }
 
     #[inline]
     pub(super) fn may_have(&self, text: &[u8]) -> bool {
         let (word, bit) = Self::place(text);
+        self.bits.get(word).is_some_and(|word| word & bit != 0)
+    }
+}
+
+/// The first two bytes of names, as a set; a name of one byte counts as followed by a zero.
+#[derive(Debug, Clone)]
+struct Starts(Box<[u64; 1024]>);
+
+impl Starts {
+    fn place(first: u8, second: u8) -> (usize, u64) {
+        let pair = usize::from(u16::from_be_bytes([first, second]));
+        (pair >> 6, 1 << (pair & 63))
+    }
+
+    fn add(&mut self, prefix: &[u8]) {
+        let mut set = |first, second| {
+            let (word, bit) = Self::place(first, second);
+            if let Some(word) = self.0.get_mut(word) {
+                *word |= bit;
+            }
+        };
+        match *prefix {
+            [] => self.0.fill(u64::MAX),
+            [first] => (0..=u8::MAX).for_each(|second| set(first, second)),
+            [first, second, ..] => set(first, second),
+        }
+    }
+
+    #[inline]
+    fn may_begin(&self, name: &[u8]) -> bool {
+        let byte = |at: usize| name.get(at).copied().unwrap_or_default();
+        let (word, bit) = Self::place(byte(0), byte(1));
         self.0.get(word).is_some_and(|word| word & bit != 0)
     }
 }

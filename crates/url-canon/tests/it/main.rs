@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "how a test fails")]
 
 mod cases;
+mod compat;
 mod properties;
 mod wpt;
 
