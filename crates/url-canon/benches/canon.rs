@@ -58,7 +58,9 @@ fn generated() -> Vec<Vec<u8>> {
         "Search",
         "~user",
     ];
-    let parameters = ["id", "page", "q", "v", "sort", "lang", "ref", "m", "category", "session", "offset", "gid"];
+    let parameters = [
+        "id", "page", "q", "v", "sort", "lang", "ref", "m", "category", "session", "offset", "gid",
+    ];
     let tracking = ["utm_source", "gclid", "fbclid", "utm_campaign"];
     let mut urls = Vec::with_capacity(GENERATED);
     for _ in 0..GENERATED {
@@ -74,11 +76,12 @@ fn generated() -> Vec<Vec<u8>> {
         }
         for index in 0..next(5) {
             let mark = if index == 0 { '?' } else { '&' };
-            url.push_str(&format!(
-                "{mark}{}={}",
-                parameters[next(parameters.len())],
-                next(100_000)
-            ));
+            // One parameter of fifty tracks, as in lists of real URLs.
+            let name = match next(50) {
+                0 => tracking[next(tracking.len())],
+                _ => parameters[next(parameters.len())],
+            };
+            url.push_str(&format!("{mark}{name}={}", next(100_000)));
         }
         urls.push(url.into_bytes());
     }

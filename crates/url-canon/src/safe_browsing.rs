@@ -167,6 +167,10 @@ fn canonical_host(host: &[u8]) -> (Vec<u8>, bool) {
     let dotted = labels.join(&b'.');
     // Escapes may have hidden an address or another alphabet.
     let probe = [b"http://", dotted.as_slice(), b"/"].concat();
+    let plain = |byte: &u8| *byte > b' ' && !b"/?#@:\\%".contains(byte);
+    if !dotted.starts_with(b"[") && !dotted.iter().all(plain) {
+        return (dotted, false);
+    }
     match Url::parse(&probe) {
         Ok(url) if url.host_kind() != HostKind::Empty => {
             let is_address = matches!(url.host_kind(), HostKind::Ipv4 | HostKind::Ipv6);

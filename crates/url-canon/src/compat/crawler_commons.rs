@@ -26,7 +26,10 @@ pub(super) fn normalize(input: &[u8], out: &mut Vec<u8>) -> Result<(), Reject> {
         return Ok(());
     }
     let start = input.iter().position(|&byte| byte > b' ').unwrap_or(input.len());
-    let end = input.iter().rposition(|&byte| byte > b' ').map_or(start, |last| last + 1);
+    let end = input
+        .iter()
+        .rposition(|&byte| byte > b' ')
+        .map_or(start, |last| last + 1);
     let url = input.get(start..end).unwrap_or_default();
     let mut added = false;
     let parts = match parts(url) {
@@ -104,7 +107,10 @@ fn parts(url: &[u8]) -> Result<Parts, Reject> {
     };
     let (authority, file) = match rest.strip_prefix(b"//").filter(|rest| !rest.starts_with(b"//")) {
         Some(rest) => {
-            let cut = rest.iter().position(|byte| b"/?".contains(byte)).unwrap_or(rest.len());
+            let cut = rest
+                .iter()
+                .position(|byte| b"/?".contains(byte))
+                .unwrap_or(rest.len());
             let (authority, file) = rest.split_at(cut);
             (Some(authority), file)
         }
@@ -179,7 +185,10 @@ fn host_name(host: &[u8]) -> Result<Vec<u8>, Reject> {
         if memchr::memchr_iter(b'%', host).any(stray) {
             return Err(Reject::Host(HostError::Forbidden));
         }
-        let spaced: Vec<u8> = host.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
+        let spaced: Vec<u8> = host
+            .iter()
+            .map(|&byte| if byte == b'+' { b' ' } else { byte })
+            .collect();
         decode_into(&spaced, &mut plain);
     } else {
         plain.extend_from_slice(host);
@@ -229,8 +238,10 @@ fn spelled_file(file: &[u8]) -> Result<Vec<u8>, Reject> {
     let mark = before.encode_utf16().count();
     let file = escape(&unescape(file));
     // Java fails beyond the end.
-    let (Some(path), Some(query)) = (file.get(..mark), file.get(mark + 1..).filter(|query| !query.is_empty()))
-    else {
+    let (Some(path), Some(query)) = (
+        file.get(..mark),
+        file.get(mark + 1..).filter(|query| !query.is_empty()),
+    ) else {
         return Err(Reject::NoScheme);
     };
     let mut parameters: Vec<(&[u8], &[u8])> = query

@@ -17,6 +17,14 @@ use escape::Place;
 use query::Queries;
 use tamis_hostname::PublicSuffixes;
 
+/// Class C rules that look at what is before the query; the others find nothing in a plain URL.
+const BEFORE_QUERY: RuleBits = RuleBits::NONE
+    .with(Rule::SchemeFold)
+    .with(Rule::Www)
+    .with(Rule::PathParameters)
+    .with(Rule::CaseFold)
+    .with(Rule::TrailingSlash);
+
 /// Writes keys, with buffers that are used again.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
@@ -38,8 +46,12 @@ impl Writer {
         let mut fired = RuleBits::NONE;
         out.clear();
         self.queries.clear();
-        authority(url, rules, out, &mut fired);
-        path(url, rules, site, out, &mut fired);
+        if url.is_plain() && rules.only(BEFORE_QUERY).is_empty() {
+            out.extend_from_slice(url.bytes(0..url.path_range().end));
+        } else {
+            authority(url, rules, out, &mut fired);
+            path(url, rules, site, out, &mut fired);
+        }
         if let Some(range) = url.query_range() {
             let under = query::Under { rules, site };
             self.queries.write(url, range, under, out, &mut fired);

@@ -261,6 +261,13 @@ impl Url {
         self.path_start..self.path_end()
     }
 
+    /// Whether nothing before the query has to be spelled anew: no userinfo, no dot behind the host, a clean
+    /// path.
+    pub(crate) fn is_plain(&self) -> bool {
+        let dotted = self.href.get(self.host_end.wrapping_sub(1)) == Some(&b'.');
+        self.path_is_clean() && !self.has_userinfo() && !dotted
+    }
+
     /// Whether escapes or bare characters in path and query may have to be spelled anew.
     pub(crate) fn path_is_clean(&self) -> bool {
         self.path_info & path::UNKNOWN == 0

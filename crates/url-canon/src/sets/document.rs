@@ -1,7 +1,7 @@
 //! The document of a rule set, read and checked.
 //!
 //! # Format
-//! `docs/formats/url-rules.md`.
+//! `docs/url-rules.md`.
 
 use regex::bytes::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};

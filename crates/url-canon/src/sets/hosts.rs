@@ -61,7 +61,12 @@ pub(super) struct HostIndex {
     entities: HashMap<Vec<u8>, Vec<(String, u32)>, BuildHasherDefault<ShortHasher>>,
     /// All keys of the tables.
     filter: Filter,
+    /// The last two labels of the hosts in the tables, and the labels of the entities: most hosts end here.
+    first_look: Filter,
 }
+
+/// Labels at the end of a host among which an entity can stand: public suffixes have no more than five.
+const LABELS_LOOKED_AT: usize = 7;
 
 impl HostIndex {
     pub(super) fn add(&mut self, pattern: HostPattern, number: u32) {
@@ -72,11 +77,16 @@ impl HostIndex {
             HostPattern::Entity(entity) => {
                 let last = entity.rsplit('.').next().unwrap_or_default().as_bytes().to_vec();
                 self.filter.add(&last);
+                self.first_look.add(&last);
                 self.entities.entry(last).or_default().push((entity, number));
                 return;
             }
         };
         self.filter.add(host.as_bytes());
+        let mut dots = memchr::memrchr_iter(b'.', host.as_bytes());
+        let pair = dots.nth(1).map_or(0, |dot| dot + 1);
+        self.first_look
+            .add(host.as_bytes().get(pair..).unwrap_or_default());
         table.entry(host.into_bytes()).or_default().push(number);
     }
 
@@ -85,12 +95,42 @@ impl HostIndex {
         &self.any
     }
 
+    /// Whether rules for a host are worth looking for.
+    #[inline]
+    fn may_have(&self, host: &[u8]) -> bool {
+        let (mut end, mut labels) = (host.len(), 0);
+        for (at, &byte) in host.iter().enumerate().rev() {
+            if byte != b'.' {
+                continue;
+            }
+            labels += 1;
+            // The last two labels, then each label but the last.
+            if labels == 2 && self.first_look.may_have(host.get(at + 1..).unwrap_or_default())
+                || labels > 1
+                    && self
+                        .first_look
+                        .may_have(host.get(at + 1..end).unwrap_or_default())
+            {
+                return true;
+            }
+            if labels == LABELS_LOOKED_AT {
+                return false;
+            }
+            end = at;
+        }
+        labels < 2 && self.first_look.may_have(host)
+            || self.first_look.may_have(host.get(..end).unwrap_or_default())
+    }
+
     /// Appends the rules for a host, without those for all.
     #[inline]
     pub(super) fn find(&self, host: &str, found: &mut Vec<u32>) {
-        if self.filter.is_empty() {
-            return;
+        if !self.first_look.is_empty() && self.may_have(host.as_bytes()) {
+            self.walk(host, found);
         }
+    }
+
+    fn walk(&self, host: &str, found: &mut Vec<u32>) {
         let bytes = host.as_bytes();
         let mut start = 0;
         loop {

@@ -1,6 +1,6 @@
 //! Rule sets as data: which parameters, sites, wrappers and routes class C rules may touch.
 //!
-//! A [`RuleSet`] is a document (`docs/formats/url-rules.md`), [`Matcher`] what some of them are compiled to,
+//! A [`RuleSet`] is a document (`docs/url-rules.md`), [`Matcher`] what some of them are compiled to,
 //! [`RuleBook`] holds versions beside each other and says which is active.
 //!
 //! # Invariants

@@ -7,7 +7,9 @@ use crate::{lines, shared};
 
 /// Where a package fails, a refusal is right; where it makes a key, that key is.
 fn agrees(want: &Value, canonicalizer: &mut Canonicalizer, input: &str) -> Result<(), String> {
-    let got = canonicalizer.canon(input.as_bytes()).map(|canonical| canonical.key.to_owned());
+    let got = canonicalizer
+        .canon(input.as_bytes())
+        .map(|canonical| canonical.key.to_owned());
     match (want["key"].as_str(), &got) {
         (Some(want), Ok(got)) if want == got => Ok(()),
         (None, Err(_)) => Ok(()),
@@ -32,7 +34,13 @@ fn check(cases: &[Value], profile: Profile, field: &str, differs: &[&str]) {
             Err(told) => wrong.push(told),
         }
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]
@@ -42,12 +50,19 @@ fn keys_of_surt() {
 
 #[test]
 fn keys_of_w3lib() {
-    check(&lines("urls/compat.jsonl"), Profile::W3lib, "w3lib", W3LIB_DIFFERS);
+    check(
+        &lines("urls/compat.jsonl"),
+        Profile::W3lib,
+        "w3lib",
+        W3LIB_DIFFERS,
+    );
 }
 
 #[test]
 fn keys_of_w3lib_for_real_urls() {
-    let Some(path) = shared("urls/oracle_w3lib.jsonl") else { return };
+    let Some(path) = shared("urls/oracle_w3lib.jsonl") else {
+        return;
+    };
     let text = std::fs::read_to_string(path).unwrap();
     let cases: Vec<Value> = text
         .lines()

@@ -3,7 +3,9 @@
 
 mod cases;
 mod compat;
+mod forms;
 mod properties;
+mod sets;
 mod wpt;
 
 use std::path::PathBuf;

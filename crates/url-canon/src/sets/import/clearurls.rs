@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::Imported;
 use crate::sets::document::{Exception, SetError, Wrapper, anchored};
+use crate::sets::hosts::HostPattern;
 
 /// Names that one expression may stand for to be spelled out.
 const EXACT_MAX: usize = 64;
@@ -67,19 +68,23 @@ impl Imported {
                 None => self.leave_out(exception, "an exception whose hosts cannot be told"),
             }
         }
-        for redirection in provider.redirections {
-            self.wrapper(redirection);
-        }
         let Some((hosts, rest)) = places(&provider.url_pattern) else {
             self.leave_out(provider.url_pattern, "a pattern whose hosts cannot be told");
             return;
         };
+        for redirection in provider.redirections {
+            self.wrapper(redirection, &hosts);
+        }
         let names = provider.rules.iter().flat_map(|rule| names(rule)).collect();
         self.site(hosts, rest, names);
     }
 
-    fn wrapper(&mut self, redirection: String) {
-        match places(&redirection) {
+    fn wrapper(&mut self, redirection: String, provider: &[String]) {
+        let place = match redirection.starts_with(".*") {
+            true => Some((provider.to_vec(), Some(redirection.clone()))),
+            false => places(&redirection),
+        };
+        match place {
             Some((hosts, Some(target)))
                 if hosts.iter().all(|host| host != "*")
                     && anchored(&target).is_ok_and(|regex| regex.captures_len() > 1) =>
@@ -134,13 +139,18 @@ fn places(pattern: &str) -> Option<(Vec<String>, Option<String>)> {
     let pattern = pattern
         .strip_prefix(r"\/\/")
         .or_else(|| pattern.strip_prefix("//"))?;
-    let (below, pattern) = ["(?:[a-z0-9-]+\\.)*?", "([a-z0-9-.]*\\.)"]
-        .iter()
-        .find_map(|any| pattern.strip_prefix(any))
-        .map_or((false, pattern), |rest| (true, rest));
+    let (below, pattern) = [
+        r"(?:[a-z0-9-]+\.)*?",
+        r"([a-z0-9-.]*\.)",
+        r"([a-z0-9-\.])*",
+        ".*?",
+    ]
+    .iter()
+    .find_map(|any| pattern.strip_prefix(any))
+    .map_or((false, pattern), |rest| (true, rest));
     let (host, rest) = split_host(pattern);
     let hosts = spelled_hosts(host)?;
-    let hosts = hosts
+    let hosts: Vec<String> = hosts
         .into_iter()
         // An entity or a name that may have labels before it.
         .map(|host| {
@@ -151,30 +161,28 @@ fn places(pattern: &str) -> Option<(Vec<String>, Option<String>)> {
             }
         })
         .collect();
+    if hosts.iter().any(|host| HostPattern::parse(host).is_err()) {
+        return None;
+    }
     Some((hosts, (!rest.is_empty()).then(|| rest.to_owned())))
 }
 
-/// The part of an expression before the first slash, question mark or class outside of a group.
+/// The part of an expression before what can no longer be a host: a slash, a question mark, anything at all
+/// (`.*`, `[^…]`), or a group that begins with a slash.
 fn split_host(pattern: &str) -> (&str, &str) {
-    let mut depth = 0;
-    let bytes = pattern.as_bytes();
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let escaped = byte == b'\\';
-        let subject = if escaped {
-            bytes.get(at + 1).copied().unwrap_or_default()
-        } else {
-            byte
-        };
-        match byte {
-            b'(' => depth += 1,
-            b')' => depth -= 1,
-            _ if depth == 0 && (subject == b'/' || escaped && subject == b'?') => {
-                return pattern.split_at(at);
-            }
+    const ENDS: &[&str] = &["/", r"\/", r"\?", ".*", "[^", r"(?:\/", "(?:/"];
+    let (mut depth, mut at) = (0, 0);
+    while let Some(rest) = pattern.get(at..).filter(|rest| !rest.is_empty()) {
+        if depth == 0 && ENDS.iter().any(|end| rest.starts_with(end)) {
+            return pattern.split_at(at);
+        }
+        match rest.as_bytes() {
+            [b'(', ..] => depth += 1,
+            [b')', ..] => depth -= 1,
             _ => {}
         }
-        at += if escaped { 2 } else { 1 };
+        let step = if rest.starts_with('\\') { 2 } else { 1 };
+        at += step;
     }
     (pattern, "")
 }
@@ -214,6 +222,7 @@ fn literal_hosts(pattern: &str) -> Option<Vec<String>> {
     let mut extractor = Extractor::new();
     extractor
         .kind(ExtractKind::Prefix)
+        .limit_class(40)
         .limit_total(EXACT_MAX)
         .limit_literal_len(128);
     let found = extractor.extract(&hir);
