@@ -16,6 +16,8 @@ use anyhow::Context;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use rayon::prelude::*;
 
+use crate::Outcome;
+
 const CHUNK_BYTES: usize = 256 << 10;
 const BATCHES_MAX: usize = 2;
 /// No URL is that long.
@@ -43,8 +45,35 @@ enum Chunk {
     TooLong(Vec<u8>, usize),
 }
 
-/// Works on all lines of a file, or of stdin for `-`. Returns how many were rejected.
-pub(super) fn each<W: Work>(file: &Path, work: impl Fn() -> W + Sync) -> anyhow::Result<u64> {
+/// What became of the lines.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) lines: u64,
+    pub(super) rejected: u64,
+}
+
+impl Counts {
+    pub(super) fn outcome(self) -> Outcome {
+        if self.rejected == 0 {
+            Outcome::Success
+        } else {
+            Outcome::Nothing
+        }
+    }
+
+    fn count(&mut self, taken: bool) {
+        self.lines += 1;
+        self.rejected += u64::from(!taken);
+    }
+
+    fn add(&mut self, other: Self) {
+        self.lines += other.lines;
+        self.rejected += other.rejected;
+    }
+}
+
+/// Works on all lines of a file, or of stdin for `-`.
+pub(super) fn each<W: Work>(file: &Path, work: impl Fn() -> W + Sync) -> anyhow::Result<Counts> {
     let input: Box<dyn Read + Send> = if file == Path::new("-") {
         Box::new(std::io::stdin())
     } else {
@@ -55,7 +84,7 @@ pub(super) fn each<W: Work>(file: &Path, work: impl Fn() -> W + Sync) -> anyhow:
         let (write_to, records) = bounded::<Vec<Vec<u8>>>(BATCHES_MAX);
         let reader = scope.spawn(move || read(input, &read_to));
         let writer = scope.spawn(move || write(&records));
-        let rejected = work_on(&batches, &write_to, &work);
+        let counts = work_on(&batches, &write_to, &work);
         drop((batches, write_to));
         let written = writer
             .join()
@@ -65,7 +94,7 @@ pub(super) fn each<W: Work>(file: &Path, work: impl Fn() -> W + Sync) -> anyhow:
             .unwrap_or_else(|_| anyhow::bail!("the reader panicked"));
         written?;
         read.with_context(|| format!("read {}", file.display()))?;
-        Ok(rejected)
+        Ok(counts)
     })
 }
 
@@ -73,37 +102,35 @@ fn work_on<W: Work>(
     batches: &Receiver<Vec<Chunk>>,
     write_to: &Sender<Vec<Vec<u8>>>,
     work: &(impl Fn() -> W + Sync),
-) -> u64 {
-    let mut rejected = 0;
+) -> Counts {
+    let mut counts = Counts::default();
     for batch in batches {
-        let done: Vec<(Vec<u8>, u64)> = batch
+        let done: Vec<(Vec<u8>, Counts)> = batch
             .par_iter()
             .map_init(work, |work, chunk| chunk_done(work, chunk))
             .collect();
-        rejected += done.iter().map(|(_, rejected)| rejected).sum::<u64>();
+        done.iter().for_each(|(_, of_chunk)| counts.add(*of_chunk));
         let records = done.into_iter().map(|(records, _)| records).collect();
         // The writer is gone: it says why.
         if write_to.send(records).is_err() {
             break;
         }
     }
-    rejected
+    counts
 }
 
-fn chunk_done(work: &mut impl Work, chunk: &Chunk) -> (Vec<u8>, u64) {
-    let (mut out, mut rejected) = (Vec::new(), 0);
+fn chunk_done(work: &mut impl Work, chunk: &Chunk) -> (Vec<u8>, Counts) {
+    let (mut out, mut counts) = (Vec::new(), Counts::default());
     match chunk {
         Chunk::Lines(bytes) => {
             out.reserve(bytes.len() * 3);
             for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
-                rejected += u64::from(!work.line(Line::Whole(line), &mut out));
+                counts.count(work.line(Line::Whole(line), &mut out));
             }
         }
-        Chunk::TooLong(shown, bytes) => {
-            rejected += u64::from(!work.line(Line::TooLong(shown, *bytes), &mut out));
-        }
+        Chunk::TooLong(shown, bytes) => counts.count(work.line(Line::TooLong(shown, *bytes), &mut out)),
     }
-    (out, rejected)
+    (out, counts)
 }
 
 fn read(mut input: impl Read, batches: &Sender<Vec<Chunk>>) -> anyhow::Result<()> {

@@ -16,17 +16,13 @@ pub(crate) fn run(args: &ParseArgs) -> anyhow::Result<Outcome> {
         })?),
         None => None,
     };
-    let rejected = lines::each(&args.file, || Parse {
+    let counts = lines::each(&args.file, || Parse {
         format: args.format,
         parser: Parser::default(),
         base: base.as_ref(),
         url: Url::default(),
     })?;
-    Ok(if rejected == 0 {
-        Outcome::Success
-    } else {
-        Outcome::Nothing
-    })
+    Ok(counts.outcome())
 }
 
 struct Parse<'a> {

@@ -83,6 +83,21 @@ impl<'a> Record<'a> {
         self
     }
 
+    /// A list of texts.
+    pub(super) fn list(&mut self, name: &str, texts: &[String]) -> &mut Self {
+        match self.format {
+            Format::Ndjson => self.json(name, &Value::from(texts)),
+            Format::Tsv => self.text(name, Some(&texts.join(" "))),
+        }
+    }
+
+    /// Anything; TSV holds it as JSON, too.
+    pub(super) fn json(&mut self, name: &str, value: &Value) -> &mut Self {
+        self.name(name);
+        self.out.extend_from_slice(render::json_line(value).as_bytes());
+        self
+    }
+
     /// Ends the line.
     pub(super) fn end(&mut self) {
         if self.format == Format::Ndjson {
