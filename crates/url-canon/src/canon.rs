@@ -158,25 +158,33 @@ impl Canonicalizer {
             None => Site::default(),
         };
         let site = site.classic(classic);
-        let rules = self.rules.minus(site.off()).only(self.mask);
+        let site_has_more = site.has_path_parameters();
+        let off = if site.has_entries() {
+            site.off()
+        } else {
+            RuleBits::NONE
+        };
+        let rules = self.rules.minus(off).only(self.mask);
         fired = fired.union(self.writer.write(&self.url, rules, &site, &mut self.key)?);
         let mut fired_equivalence = None;
         if self.matcher.is_some() {
-            if self.mask.has(Rule::Unwrap) && site.target(&mut self.inner.target) {
+            if site.has_entries() && self.mask.has(Rule::Unwrap) && site.target(&mut self.inner.target) {
                 fired_equivalence = self.unwrap()?;
             }
-            if fired_equivalence.is_none() {
+            let may_differ = site_has_more || self.writer.droppable() || !self.found.is_empty();
+            if fired_equivalence.is_none() && may_differ {
                 fired_equivalence = self.equivalence(rules)?;
             }
         }
+        let key = ascii(&self.key);
         let equivalence = match fired_equivalence {
-            Some(_) => &self.equivalence,
-            None => &self.key,
+            Some(_) => ascii(&self.equivalence),
+            None => key,
         };
         Ok(Canonical {
             fetch_url: self.url.href(),
-            key: ascii(&self.key),
-            equivalence: ascii(equivalence),
+            key,
+            equivalence,
             fired,
             fired_equivalence: fired_equivalence.unwrap_or_default().minus(fired),
         })

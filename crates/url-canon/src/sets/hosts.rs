@@ -98,40 +98,38 @@ impl HostIndex {
     /// Whether rules for a host are worth looking for.
     #[inline]
     fn may_have(&self, host: &[u8]) -> bool {
-        let (mut end, mut labels) = (host.len(), 0);
-        for (at, &byte) in host.iter().enumerate().rev() {
-            if byte != b'.' {
-                continue;
-            }
-            labels += 1;
-            // The last two labels, then each label but the last.
-            if labels == 2 && self.first_look.may_have(host.get(at + 1..).unwrap_or_default())
-                || labels > 1
-                    && self
-                        .first_look
-                        .may_have(host.get(at + 1..end).unwrap_or_default())
-            {
+        let has =
+            |range: std::ops::Range<usize>| self.first_look.may_have(host.get(range).unwrap_or_default());
+        let dot_before = |end: usize| host.get(..end)?.iter().rposition(|&byte| byte == b'.');
+        let Some(mut end) = dot_before(host.len()) else {
+            return has(0..host.len());
+        };
+        // The last two labels, then each label but the last.
+        let mut dot = dot_before(end);
+        if has(dot.map_or(0, |dot| dot + 1)..host.len()) {
+            return true;
+        }
+        for _ in 0..LABELS_LOOKED_AT {
+            if has(dot.map_or(0, |dot| dot + 1)..end) {
                 return true;
             }
-            if labels == LABELS_LOOKED_AT {
-                return false;
-            }
+            let Some(at) = dot else { return false };
             end = at;
+            dot = dot_before(end);
         }
-        labels < 2 && self.first_look.may_have(host)
-            || self.first_look.may_have(host.get(..end).unwrap_or_default())
+        false
     }
 
     /// Appends the rules for a host, without those for all.
     #[inline]
-    pub(super) fn find(&self, host: &str, found: &mut Vec<u32>) {
-        if !self.first_look.is_empty() && self.may_have(host.as_bytes()) {
+    pub(super) fn find(&self, host: &[u8], found: &mut Vec<u32>) {
+        if !self.first_look.is_empty() && self.may_have(host) {
             self.walk(host, found);
         }
     }
 
-    fn walk(&self, host: &str, found: &mut Vec<u32>) {
-        let bytes = host.as_bytes();
+    fn walk(&self, bytes: &[u8], found: &mut Vec<u32>) {
+        let host = std::str::from_utf8(bytes).unwrap_or_default();
         let mut start = 0;
         loop {
             let suffix = bytes.get(start..).unwrap_or_default();

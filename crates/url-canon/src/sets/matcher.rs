@@ -181,9 +181,9 @@ impl Matcher {
     }
 }
 
-fn host(url: &Url) -> &str {
-    let host = url.host().unwrap_or_default();
-    host.strip_suffix('.').unwrap_or(host)
+fn host(url: &Url) -> &[u8] {
+    let host = url.bytes(url.host_range());
+    host.strip_suffix(b".").unwrap_or(host)
 }
 
 /// Whether an expression matches only text with a `?`.
@@ -245,6 +245,12 @@ impl<'a> Site<'a> {
         Self { classic, ..self }
     }
 
+    /// Whether rules of sites hold here.
+    #[inline]
+    pub(crate) fn has_entries(&self) -> bool {
+        !self.found.is_empty()
+    }
+
     fn entries(&self) -> impl Iterator<Item = &'a Entry> + use<'a> {
         let entries = self.all.map_or(&[][..], |(matcher, ..)| &matcher.entries);
         self.found
@@ -258,6 +264,13 @@ impl<'a> Site<'a> {
         if self.classic && name.starts_with(b"utm_") {
             return true;
         }
+        let Some((matcher, ..)) = self.all else {
+            return false;
+        };
+        (matcher.names.may_have(name) || self.has_entries()) && self.is_dropped(name, value)
+    }
+
+    fn is_dropped(&self, name: &[u8], value: &[u8]) -> bool {
         let Some((matcher, url, hits)) = self.all else {
             return false;
         };

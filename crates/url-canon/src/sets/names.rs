@@ -135,13 +135,16 @@ impl Names {
         self.exact.is_empty() && self.starts.is_none()
     }
 
-    /// Whether a parameter is among them.
+    /// False for most names that are not among them.
     #[inline]
+    pub(super) fn may_have(&self, name: &[u8]) -> bool {
+        self.filter.may_have(name) || self.starts.as_ref().is_some_and(|starts| starts.may_begin(name))
+    }
+
+    /// Whether a parameter is among them.
     pub(super) fn has(&self, name: &[u8], value: &[u8]) -> bool {
-        if self.filter.may_have(name)
-            && let Some(shapes) = self.exact.get(name)
-            && (shapes.is_empty() || shapes.iter().any(|shape| shape.fits(value)))
-        {
+        let exact = self.filter.may_have(name).then(|| self.exact.get(name)).flatten();
+        if exact.is_some_and(|shapes| shapes.is_empty() || shapes.iter().any(|shape| shape.fits(value))) {
             return true;
         }
         let starts = self.starts.as_ref();

@@ -285,6 +285,8 @@ fn removeparam_rules() {
         @@||e.com/x^$removeparam=gclid2\n\
         ||all.example^$removeparam\n\
         $removeparam=~id\n\
+        $removeparam=xx,xmlhttprequest\n\
+        $removeparam=pp,document,xmlhttprequest\n\
         ||e.com^$removeparam=q,method=get\n\
         example.com##.ad\n";
     let imported = taken(ListKind::AdGuard, list);
@@ -302,9 +304,10 @@ fn removeparam_rules() {
         ("http://keep.example/?trk9=1", "http://keep.example/?trk9=1"),
         ("http://f.com/?trk9=1", "http://f.com/"),
         ("http://all.example/?x=1", "http://all.example/?x=1"),
+        ("http://f.com/?xx=1&pp=2", "http://f.com/?xx=1"),
     ] {
         assert_eq!(key(&[&imported.set], url), want, "{url}");
     }
     let left: Vec<&str> = imported.left_out.iter().map(|(rule, _)| rule.as_str()).collect();
-    assert_eq!(left.len(), 4, "{left:?}");
+    assert_eq!(left.len(), 5, "{left:?}");
 }

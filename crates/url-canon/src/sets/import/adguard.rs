@@ -26,49 +26,11 @@ fn rule(line: &str, imported: &mut Imported) -> Result<(), &'static str> {
         body.get(..at).unwrap_or_default(),
         body.get(at + 1..).unwrap_or_default(),
     );
-    let mut names = None;
-    let (mut hosts, mut not_hosts) = (Vec::new(), Vec::new());
-    for modifier in split_modifiers(modifiers) {
-        match modifier.split_once('=') {
-            Some(("removeparam" | "queryprune", name)) => names = Some(name_pattern(name)?),
-            Some(("domain" | "from" | "to", list)) => {
-                for domain in list.split('|') {
-                    match domain.strip_prefix('~') {
-                        Some(domain) => not_hosts.push(domain.to_owned()),
-                        None => hosts.push(domain.to_owned()),
-                    }
-                }
-            }
-            // Kinds of requests and parties: a URL alone has neither.
-            None if matches!(
-                modifier.trim_start_matches('~'),
-                "document"
-                    | "doc"
-                    | "xmlhttprequest"
-                    | "xhr"
-                    | "subdocument"
-                    | "image"
-                    | "script"
-                    | "media"
-                    | "ping"
-                    | "other"
-                    | "third-party"
-                    | "3p"
-                    | "1p"
-                    | "first-party"
-                    | "important"
-                    | "all"
-                    | "popup"
-                    | "stylesheet"
-                    | "font"
-                    | "websocket"
-                    | "object"
-            ) => {}
-            None if modifier == "removeparam" => return Err("would drop every parameter"),
-            _ => return Err("a modifier that is not known here"),
-        }
-    }
-    let names = names.ok_or("no name")?;
+    let Modifiers {
+        names,
+        hosts,
+        not_hosts,
+    } = Modifiers::read(modifiers)?;
     let (pattern_host, rest) = url_pattern(pattern)?;
     let hosts = match (pattern_host, hosts.is_empty()) {
         (Some(host), true) => vec![host],
@@ -90,6 +52,66 @@ fn rule(line: &str, imported: &mut Imported) -> Result<(), &'static str> {
     }
     imported.site(hosts, rest, names);
     Ok(())
+}
+
+/// Kinds of requests. A key is that of a page, so a rule for others alone is none of ours.
+const KINDS: &[&str] = &[
+    "xmlhttprequest",
+    "xhr",
+    "subdocument",
+    "frame",
+    "image",
+    "script",
+    "media",
+    "ping",
+    "other",
+    "popup",
+    "stylesheet",
+    "css",
+    "font",
+    "websocket",
+    "object",
+];
+
+#[derive(Default)]
+struct Modifiers {
+    names: Vec<String>,
+    hosts: Vec<String>,
+    not_hosts: Vec<String>,
+}
+
+impl Modifiers {
+    fn read(text: &str) -> Result<Self, &'static str> {
+        let mut read = Self::default();
+        let (mut pages, mut others) = (false, false);
+        for modifier in split_modifiers(text) {
+            match modifier.split_once('=') {
+                Some(("removeparam" | "queryprune", name)) => read.names = name_pattern(name)?,
+                Some(("domain" | "from" | "to", list)) => read.domains(list),
+                None if matches!(modifier, "document" | "doc" | "all") => pages = true,
+                None if KINDS.contains(&modifier) => others = true,
+                None if modifier == "important" => {}
+                None if modifier == "removeparam" => return Err("would drop every parameter"),
+                _ => return Err("a modifier that is not known here"),
+            }
+        }
+        if others && !pages {
+            return Err("for requests other than pages");
+        }
+        if read.names.is_empty() {
+            return Err("no name");
+        }
+        Ok(read)
+    }
+
+    fn domains(&mut self, list: &str) {
+        for domain in list.split('|') {
+            match domain.strip_prefix('~') {
+                Some(domain) => self.not_hosts.push(domain.to_owned()),
+                None => self.hosts.push(domain.to_owned()),
+            }
+        }
+    }
 }
 
 /// The `$` before the modifiers; expressions hold others.
