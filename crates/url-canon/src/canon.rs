@@ -242,7 +242,7 @@ impl Canonicalizer {
             if parser.parse(target, None, url).is_err()
                 || !matches!(url.scheme_kind(), Scheme::Http | Scheme::Https)
             {
-                return Ok(None);
+                break;
             }
             self.hits.clear();
             let site = matcher.site(url, &mut self.found, &self.hits);
@@ -256,6 +256,9 @@ impl Canonicalizer {
                 return Ok(Some(fired.with(Rule::Unwrap)));
             }
         }
+        // What was found is that of a URL inside.
+        self.hits.clear();
+        matcher.site(&self.url, &mut self.found, &self.hits);
         Ok(None)
     }
 }

@@ -51,7 +51,10 @@ pub(super) fn normalize(input: &[u8], out: &mut Vec<u8>) -> Result<(), Reject> {
         normal = false;
     }
     let mut file = spelled_file(&file)?;
-    if normal && !file.contains(&b'\\') && !host.as_ref().is_some_and(|host| host.contains(&b' ')) {
+    // Java makes no URI of such a URL, and then leaves the path alone.
+    let odd = |byte: &u8| b" \"<>\\^`{|}%".contains(byte);
+    let odd_host = host.as_ref().is_some_and(|host| host.iter().any(odd));
+    if normal && !odd_host && !file.contains(&b'\\') {
         file = normal_file(&file);
     }
     // Java knows no default port without a host.

@@ -94,6 +94,8 @@ pub struct Url {
     /// The place of the `#`.
     fragment: Option<usize>,
     opaque_path: bool,
+    /// Where the last three labels of a domain start, from the last on, if the parser came by them.
+    label_starts: Option<[usize; 3]>,
     /// Classes of bytes that the path may hold, see [`sets::class`]; a hint for who writes it anew.
     path_info: u8,
     /// The same of the query.
@@ -259,6 +261,10 @@ impl Url {
 
     pub(crate) fn path_range(&self) -> Range<usize> {
         self.path_start..self.path_end()
+    }
+
+    pub(crate) fn label_starts(&self) -> Option<[usize; 3]> {
+        self.label_starts
     }
 
     /// Whether nothing before the query has to be spelled anew: no userinfo, no dot behind the host, a clean

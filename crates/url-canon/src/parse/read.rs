@@ -70,23 +70,24 @@ fn usual_scheme(input: &[u8]) -> Option<usize> {
 }
 
 /// The length of a domain of lower-case letters, digits, `-`, `_` and `.` that a `/`, `?`, `#` or the end
-/// follows. None for any other authority, and where the last label may be a number and so an address.
+/// follows, and where its last three labels start, from the last on. None for any other authority, and
+/// where the last label may be a number and so an address.
 #[inline]
-fn plain_host(rest: &[u8]) -> Option<usize> {
+fn plain_host(rest: &[u8]) -> Option<(usize, [usize; 3])> {
     static PLAIN: sets::ByteSet = sets::ByteSet::of(b"abcdefghijklmnopqrstuvwxyz0123456789-_.", None);
-    let mut last = 0;
+    let mut starts = [0; 3];
     let mut end = rest.len();
     for (index, &byte) in rest.iter().enumerate() {
         if byte == b'.' {
-            last = index + 1;
+            starts = [index + 1, starts[0], starts[1]];
         } else if !PLAIN.has(byte) {
             end = index;
             break;
         }
     }
     let plain = matches!(rest.get(end), None | Some(b'/' | b'?' | b'#'));
-    let first = rest.get(last).filter(|_| last < end)?;
-    (plain && !first.is_ascii_digit()).then_some(end)
+    let first = rest.get(starts[0]).filter(|_| starts[0] < end)?;
+    (plain && !first.is_ascii_digit()).then_some((end, starts))
 }
 
 fn trim(input: &[u8]) -> &[u8] {
@@ -134,7 +135,7 @@ impl States {
         let (scheme, rest) = input.split_at(length + 3);
         url.scheme = Scheme::of(input.get(..length).unwrap_or_default());
         url.scheme_end = length;
-        let Some(end) = plain_host(rest) else {
+        let Some((end, starts)) = plain_host(rest) else {
             let (scheme, rest) = input.split_at(length + 1);
             url.href.extend_from_slice(scheme);
             return self.special_authority(rest, url);
@@ -147,6 +148,7 @@ impl States {
         url.host_end = url.href.len();
         url.path_start = url.href.len();
         url.host_kind = HostKind::Domain;
+        url.label_starts = Some(starts);
         self.path_start(rest, url);
         Ok(())
     }

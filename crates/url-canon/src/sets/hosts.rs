@@ -120,10 +120,29 @@ impl HostIndex {
         false
     }
 
-    /// Appends the rules for a host, without those for all.
+    /// The same for a host of which it is known where the last three labels start. Hosts of more labels,
+    /// and of one, are looked at again.
     #[inline]
-    pub(super) fn find(&self, host: &[u8], found: &mut Vec<u32>) {
-        if !self.first_look.is_empty() && self.may_have(host) {
+    fn may_have_labels(&self, host: &[u8], starts: [usize; 3]) -> bool {
+        let [last, second, third] = starts;
+        let has = |from: usize, to: usize| self.first_look.may_have(host.get(from..to).unwrap_or_default());
+        if last == 0 || third > 0 {
+            return self.may_have(host);
+        }
+        has(second, host.len()) || has(second, last - 1) || second > 0 && has(0, second - 1)
+    }
+
+    /// Appends the rules for a host, without those for all. Where its labels start can be given.
+    #[inline]
+    pub(super) fn find(&self, host: &[u8], starts: Option<[usize; 3]>, found: &mut Vec<u32>) {
+        if self.first_look.is_empty() {
+            return;
+        }
+        let may_have = match starts {
+            Some(starts) => self.may_have_labels(host, starts),
+            None => self.may_have(host),
+        };
+        if may_have {
             self.walk(host, found);
         }
     }

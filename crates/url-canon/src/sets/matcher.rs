@@ -143,7 +143,7 @@ impl Matcher {
                 None => &self.hosts_without_query,
             };
             if url.host_kind() == HostKind::Domain {
-                hosts.find(host(url), found);
+                hosts.find(host(url), url.label_starts(), found);
             }
             found.extend_from_slice(hosts.any());
         }
@@ -169,7 +169,7 @@ impl Matcher {
     fn exempt(&self, url: &Url) -> Vec<u32> {
         let mut found = Vec::new();
         if url.host_kind() == HostKind::Domain {
-            self.exempt_hosts.find(host(url), &mut found);
+            self.exempt_hosts.find(host(url), None, &mut found);
         }
         found.extend_from_slice(self.exempt_hosts.any());
         let rest = rest(url);
@@ -343,17 +343,24 @@ impl<'a> Site<'a> {
             if index > 0 {
                 kept.push(b'/');
             }
+            let start = kept.len();
             for (index, part) in segment.split(|&byte| byte == b';').enumerate() {
                 let cut = memchr::memchr(b'=', part).unwrap_or(part.len());
                 let (name, value) = part.split_at(cut);
                 let value = value.get(1..).unwrap_or_default();
+                let goes = index > 0 && matcher.path_parameters.has(name, value);
+                if goes && !self.is_exempt(matcher, url, hits, name) {
+                    continue;
+                }
                 if index > 0 {
-                    if matcher.path_parameters.has(name, value) && !self.is_exempt(matcher, url, hits, name) {
-                        continue;
-                    }
                     kept.push(b';');
                 }
                 kept.extend_from_slice(part);
+            }
+            // What is left must not be read as a dot segment.
+            if matches!(kept.get(start..), Some(b"." | b"..")) {
+                kept.truncate(start);
+                kept.extend_from_slice(segment);
             }
         }
         let changed = kept.len() != path.len();

@@ -99,7 +99,10 @@ const PIECES: &[&str] = &[
     "c|",
     "c:",
     "%43|",
-    "jsessionid=",
+    ";jsessionid=",
+    "url?url=http",
+    "http%3A%2F%2Fe.com",
+    "/path",
     "0123456789abcdef0123456789abcdef",
     "gclid=1",
     "#!/a",
@@ -211,6 +214,18 @@ proptest! {
             let again = canonicalizer.canon(key.as_bytes()).map(|canonical| canonical.key.to_owned());
             prop_assert_eq!(again.as_deref(), Ok(key.as_str()), "{}", profile);
         }
+    }
+
+    #[test]
+    fn an_equivalence_is_a_url_and_stays(input in any_url()) {
+        let mut canonicalizer = with_sets();
+        let Ok(equivalence) = canonicalizer.canon(&input).map(|canonical| canonical.equivalence.to_owned()) else {
+            return Ok(());
+        };
+        let url = Url::parse(equivalence.as_bytes());
+        prop_assert_eq!(url.as_ref().map(Url::href), Ok(equivalence.as_str()));
+        let again = canonicalizer.canon(equivalence.as_bytes()).map(|canonical| canonical.equivalence.to_owned());
+        prop_assert_eq!(again.as_deref(), Ok(equivalence.as_str()));
     }
 
     #[test]
