@@ -143,13 +143,16 @@ def bugs():
 # Why a vector of another tool is not followed: the first reason whose test holds.
 REASONS = [
     ("the input has no scheme and the tool adds one; a guess is no key", lambda v, a, b: "no scheme" in (a["error"] or "")),
-    ("`host:port` without a scheme is guessed to be http; a scheme that is not special has no key", lambda v, a, b: a["key"] is None and "names nothing" in (a["error"] or "")),
+    ("`host:port` without a scheme is guessed to be http; in the URL Standard `localhost:` is a scheme", lambda v, a, b: a["key"] is None and "names nothing" in (a["error"] or "")),
     ("browsers refuse the host or port", lambda v, a, b: a["key"] is None),
-    ("session ids go only where a rule set names them and the value has the shape", lambda v, a, b: v["fn"] == "regex.normalize"),
+    ("the tool refuses what browsers take: any number of slashes behind the scheme", lambda v, a, b: v.get("expected") is None),
+    ("an index page is a guess (class C, row 15)", lambda v, a, b: v["fn"] == "regex.normalize" and any(word in v["input"].lower() for word in ("/index.", "/default."))),
+    ("slashes are not collapsed (class C, row 13)", lambda v, a, b: "//" in v["input"].split(":", 1)[-1].removeprefix("///").removeprefix("//")),
+    ("session ids go only where a rule set names them and the value has the shape", lambda v, a, b: v["fn"] == "regex.normalize" and any(word in v["input"].lower() for word in ("sess", "sid"))),
+    ("an expression of that tool's example configuration, for one site", lambda v, a, b: v["fn"] == "regex.normalize"),
     ("a trailing slash is another page (class C)", lambda v, a, b: v["fn"] == "slash.normalize"),
     ("`_escaped_fragment_` was withdrawn; routes are kept by rule set", lambda v, a, b: v["fn"] == "ajax.normalize"),
-    ("slashes are not collapsed (class C, row 13)", lambda v, a, b: "//" in v["input"].split("://", 1)[-1]),
-    ("the result has no scheme, or none that is special", lambda v, a, b: b is None or b["key"] is None),
+    ("the result has no scheme, or is no URL", lambda v, a, b: b is None or b["key"] is None),
     ("reserved characters are not decoded (row 7)", lambda v, a, b: "%" in v["input"]),
     ("parameters are dropped or merged, `www` or index pages stripped (class C)", lambda v, a, b: True),
 ]
@@ -180,7 +183,7 @@ def vectors():
                 counts[0] += 1
             else:
                 reason = next(reason for reason, test in REASONS if test(case, a, b))
-                failed.append((group, case["input"], want, a["key"] or a["error"], reason))
+                failed.append((group, case["input"], want, a["key"] or "rejected", reason))
     return held, failed, other
 
 
@@ -243,7 +246,7 @@ def web_platform():
             wrong.append((case["input"], case["output"], rows[url]["host"]))
     results.append(("domain to ASCII (`wpt_toascii.json`)", len(cases), right, ada_right, wrong))
     cases = [line.rstrip("\n").split("\t") for line in open(f"{SHARED}/psl/oracle_registrable.tsv", encoding="utf-8")]
-    cases = [case for case in cases if len(case) >= 3 and not case[0].startswith("#")]
+    cases = [case for case in cases[1:] if len(case) >= 3]
     rows = tamis("parse", [f"http://{case[0]}/" for case in cases])
     right, total, wrong = 0, 0, []
     for host, _, want, *_ in cases:
@@ -325,7 +328,10 @@ def main():
     print("Where Tamis differs:\n")
     for name, _, _, _, wrong in results:
         for given, want, got in wrong:
-            why = "the standard now lower-cases ASCII domains and decodes no label, as `wpt_toascii.json` has it" if "xn--" in given.lower() else "see the tests of the crate"
+            if "registrable" in name:
+                why = "the oracle's library takes the parent of a wildcard rule (`*.x`) for a suffix; the list's own algorithm does not, and `crates/hostname` follows that"
+            else:
+                why = "the standard now lower-cases ASCII domains and decodes no label, as `wpt_toascii.json` has it"
             print(f"- {code(given)}: {code(str(got))}, the vector has {code(str(want))}: {why}.")
     print("\n## Bug reports\n")
     print(f"{bug_total - len(bug_wrong)} of {bug_total} cases of `testdata/urls/bugs.jsonl` that need no rule set come out as they should; the tests of the crate run the rest.\n")
