@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tamis_url_canon::{HostKind, Reject, Url};
 
-use crate::testdata;
+use crate::{shared, testdata};
 
 /// Hosts that the vectors refuse and the standard now takes: a domain of ASCII is lower-cased and its
 /// labels `xn--…` are not decoded. `wpt_toascii.json`, which is newer, wants it so (`xn--a` stays `xn--a`).
@@ -115,4 +115,29 @@ fn to_ascii_vectors() {
         checked += 1;
     }
     assert!(checked > 80, "{checked}");
+}
+
+#[test]
+fn real_urls_as_ada_reads_them() {
+    let Some(path) = shared("urls/oracle_whatwg_ada.jsonl") else {
+        return;
+    };
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut checked = 0;
+    for case in text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+    {
+        let got = Url::parse(case["input"].as_str().unwrap().as_bytes());
+        assert_eq!(got.as_ref().ok().map(Url::href), case["href"].as_str(), "{case}");
+        if let Ok(url) = got {
+            for (name, is) in parts(&url) {
+                if let Some(want) = case.get(name).and_then(Value::as_str) {
+                    assert_eq!(is, want, "{name} of {case}");
+                }
+            }
+        }
+        checked += 1;
+    }
+    assert!(checked > 900, "{checked}");
 }
