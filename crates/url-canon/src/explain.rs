@@ -101,7 +101,8 @@ impl Canonicalizer {
             differ_in = differing(&keys);
             for rule in Rule::ALL.iter().copied().filter(|rule| rule.class() == Class::C) {
                 let usual = self.switch_on(rule);
-                let meet = self.canon(a)?.equivalence.to_owned() == self.canon(b)?.equivalence;
+                let first = self.canon(a)?.equivalence.to_owned();
+                let meet = first == self.canon(b)?.equivalence;
                 self.restore(usual);
                 if meet {
                     deciding.push(rule);

@@ -171,7 +171,7 @@ fn escape(file: &[u8]) -> Vec<u8> {
     while let Some((&byte, tail)) = rest.split_first() {
         if byte == b'%' {
             out.extend_from_slice(if escape_at(rest).is_some() { b"%" } else { b"%25" });
-        } else if byte < b' ' || byte >= 0x80 || ESCAPED.has(byte) {
+        } else if !(b' '..0x80).contains(&byte) || ESCAPED.has(byte) {
             push_escape(byte, &mut out);
         } else {
             out.push(byte);
