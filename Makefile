@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 
-.PHONY: help demo test bench lint fmt fuzz-smoke dist tools
+.PHONY: help demo test bench lint fmt fuzz-smoke scoreboard dist tools
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ fmt: ## format the code
 
 fuzz-smoke: tools ## each fuzz target for ten seconds
 	@scripts/fuzz-smoke.sh
+
+scoreboard: tools ## URL keys beside those of other tools, into docs/scoreboard.md
+	@scripts/scoreboard.sh
 
 dist: tools ## the binary that users get: fat LTO, one codegen unit, target/dist/tamis
 	cargo build --profile dist -p tamis

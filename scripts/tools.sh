@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Checks for what a build needs (a C compiler for zstd and jemalloc, make, git, cargo) and installs
+# Checks for what a build needs (a C compiler for zstd and jemalloc, a C++ one for ada, the peer of tests of
+# url-canon, make, git, cargo) and installs
 # the missing Debian packages when it may; else says what to install.
 set -euo pipefail
 
 missing=()
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
+command -v c++ >/dev/null || missing+=(g++)
 command -v make >/dev/null || missing+=(make)
 command -v git >/dev/null || missing+=(git)
 

@@ -28,6 +28,9 @@ pub(crate) enum Command {
     /// Names and certificates from Certificate Transparency
     #[command(subcommand)]
     Ct(CtCommand),
+    /// URLs: canonical keys, parts, why two are the same
+    #[command(subcommand)]
+    Urls(crate::urls::UrlsCommand),
     /// Print shell completions
     Completions {
         /// Shell to complete for

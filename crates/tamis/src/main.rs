@@ -11,6 +11,7 @@ mod talk;
 mod cli;
 mod ct;
 mod render;
+mod urls;
 mod when;
 
 use std::process::ExitCode;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> anyhow::Result<Outcome> {
     match cli.command {
         Command::Ct(command) => ct::run(command),
+        Command::Urls(command) => urls::run(&command),
         Command::Completions { shell } => {
             // Written in one go: the generator panics where its writer fails.
             let mut script = Vec::new();

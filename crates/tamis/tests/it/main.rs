@@ -19,6 +19,7 @@ mod messages;
 mod output;
 mod paging;
 mod prune;
+mod urls;
 
 mod crash;
 mod damage;
