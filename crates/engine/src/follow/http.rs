@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use flate2::read::MultiGzDecoder;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, RETRY_AFTER};
+use tamis_ct_log::log_list::is_loopback;
 
 /// Of a body as it is sent; a longer one is refused before it is read.
 pub(crate) const BODY_BYTES_MAX: u64 = 500_000_000;
@@ -23,6 +24,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(300);
 /// A log that asks to wait longer is asked again after this.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3_600);
 
+const REDIRECTS_MAX: usize = 3;
 /// Buffers of bodies kept for the next ones, and the longest that is kept: memory that was touched before
 /// costs no page faults.
 const BUFFERS_MAX: usize = 16;
@@ -102,7 +104,7 @@ impl Http {
                 .connect_timeout(CONNECT_MAX)
                 .read_timeout(SILENCE_MAX)
                 .timeout(ANSWER_MAX)
-                .redirect(reqwest::redirect::Policy::limited(3))
+                .redirect(reqwest::redirect::Policy::custom(redirect))
                 .tcp_nodelay(true)
         };
         Ok(Self {
@@ -198,6 +200,20 @@ impl Http {
             wire_bytes,
             took: asked.elapsed(),
         })
+    }
+}
+
+/// A few steps, never from TLS to none, and never from elsewhere to this machine.
+fn redirect(attempt: reqwest::redirect::Attempt<'_>) -> reqwest::redirect::Action {
+    let from = attempt.previous().last();
+    let was_secure = from.is_some_and(|from| from.scheme() == "https");
+    let was_near = from.is_some_and(|from| is_loopback(from.as_str()));
+    let is_allowed = (attempt.url().scheme() == "https" || !was_secure)
+        && (was_near || !is_loopback(attempt.url().as_str()));
+    if attempt.previous().len() <= REDIRECTS_MAX && is_allowed {
+        attempt.follow()
+    } else {
+        attempt.stop()
     }
 }
 

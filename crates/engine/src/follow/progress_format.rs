@@ -65,8 +65,7 @@ pub(crate) fn encode(progress: &Progress) -> Vec<u8> {
         out.extend(lie.leaves[0].to_le_bytes());
         out.extend(lie.leaves[1].to_le_bytes());
         out.extend(lie.at_ms.to_le_bytes());
-        let cut = lie.detail.floor_char_boundary(TEXT_BYTES_MAX);
-        put(&mut out, lie.detail.get(..cut).unwrap_or_default().as_bytes());
+        put(&mut out, cut(&lie.detail).as_bytes());
     }
     out
 }
@@ -156,6 +155,14 @@ fn lie(reader: &mut Reader<'_>) -> Result<Lie, FormatError> {
         at_ms: reader.number()?,
         detail: String::from_utf8_lossy(reader.bytes(TEXT_BYTES_MAX)?).into_owned(),
     })
+}
+
+/// A text up to its limit, and whole characters.
+fn cut(text: &str) -> &str {
+    let ends = (0..=TEXT_BYTES_MAX).rev();
+    ends.into_iter()
+        .find_map(|end| text.get(..end.min(text.len())))
+        .unwrap_or_default()
 }
 
 fn put(out: &mut Vec<u8>, bytes: &[u8]) {

@@ -335,10 +335,10 @@ impl Reader {
         let size = self.progress.tree_size();
         self.resting.retain(|_, until| Instant::now() < *until);
         let tail = self.progress.next_piece(size)?;
-        if tail.is_tail {
-            if let Some(piece) = self.without_partial(tail) {
-                return Some(piece);
-            }
+        if tail.is_tail
+            && let Some(piece) = self.without_partial(tail)
+        {
+            return Some(piece);
         }
         let holes = self.progress.holes();
         let hole = holes

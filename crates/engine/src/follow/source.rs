@@ -129,12 +129,12 @@ pub(crate) enum Blame {
 impl SourceError {
     pub(crate) fn blame(&self) -> Blame {
         match self {
-            Self::Status { status, .. } => match status {
-                // What a log or its gateway says to a question that it will never answer.
-                400 | 403 | 404 | 410 | 413 | 414 | 422 => Blame::Absent,
-                _ => Blame::Retry,
-            },
-            Self::NoSuchLeaf => Blame::Absent,
+            // What a log or its gateway says to a question that it will never answer.
+            Self::Status {
+                status: 400 | 403 | 404 | 410 | 413 | 414 | 422,
+                ..
+            }
+            | Self::NoSuchLeaf => Blame::Absent,
             Self::Head(HeadError::Signature(_)) => Blame::Contradiction,
             Self::Tile(TileError::Root { .. } | TileError::Parent { .. }) => Blame::Contradiction,
             Self::Proof(ProofError::Root { .. } | ProofError::Length { .. }) => Blame::Contradiction,

@@ -310,7 +310,7 @@ impl Board {
         status.spacing_ms = u64::try_from(pace.spacing().as_millis()).unwrap_or(u64::MAX);
         status.page = source.fixed_page_end(0, u64::MAX).unwrap_or(pages.size());
         if matches!(activity, Activity::CaughtUp | Activity::Finished) {
-            log.is_caught_up_once |= progress.head.is_some() && progress.backlog() == 0;
+            log.is_caught_up_once |= progress.head.is_some();
             log.current = Instant::now();
         }
         if error.is_some() || failures > 0 {
@@ -351,6 +351,10 @@ impl Board {
         let shown = self.lock();
         let mut failing = Vec::new();
         for log in shown.logs.values() {
+            if log.is_caught_up_once && log.status.backlog > 0 {
+                let why = format!("{} of its leaves do not come", log.status.backlog);
+                failing.push((log.status.description.clone(), why));
+            }
             if log.is_caught_up_once || log.status.status == Activity::Stopped.as_str() {
                 continue;
             }
