@@ -14,6 +14,8 @@ const PATIENCE_AFTER_SHORT: u32 = 1_024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pages {
     size: u64,
+    /// What the log serves, as far as short answers told.
+    cap: u64,
     max: u64,
     /// Where a short answer ended: a line of the log's grid, if it has one.
     line: Option<u64>,
@@ -27,6 +29,7 @@ impl Pages {
         let max = max.unwrap_or(ENTRIES_MAX).clamp(1, 100_000);
         Self {
             size: max,
+            cap: max,
             max,
             line: None,
             whole_in_a_row: 0,
@@ -60,13 +63,11 @@ impl Pages {
         if asked == self.size {
             self.whole_in_a_row += 1;
         }
-        let patience = if self.line.is_some() {
-            PATIENCE_AFTER_SHORT
-        } else {
-            PATIENCE
-        };
-        if self.whole_in_a_row >= patience && self.size < self.max {
-            self.size = (self.size * 2).min(self.max);
+        if self.size < self.cap && self.whole_in_a_row >= PATIENCE {
+            self.size = (self.size * 2).min(self.cap);
+            self.whole_in_a_row = 0;
+        } else if self.cap < self.max && self.whole_in_a_row >= PATIENCE_AFTER_SHORT {
+            self.cap = (self.cap * 2).min(self.max);
             self.line = None;
             self.whole_in_a_row = 0;
         }
@@ -83,6 +84,7 @@ impl Pages {
         } else if self.line.is_none() || served > self.size || self.short_in_a_row > 1 {
             self.size = served.min(self.max);
         }
+        self.cap = self.size;
         self.line = Some(line);
     }
 
@@ -147,6 +149,21 @@ mod tests {
         assert_eq!((pages.size(), pages.end(256, 10_000)), (256, 512));
         pages.served(256, 512, 32);
         assert_eq!((pages.size(), pages.end(288, 10_000)), (32, 320));
+    }
+
+    #[test]
+    fn what_was_halved_by_errors_grows_again_up_to_what_the_log_serves() {
+        let mut pages = Pages::new(None);
+        pages.served(0, 1_024, 256);
+        assert!(pages.refused(256) && pages.refused(128));
+        assert_eq!(pages.size(), 64);
+        let mut at = 256;
+        for _ in 0..3 * PATIENCE {
+            let end = pages.end(at, 1 << 40);
+            pages.served(at, end, end - at);
+            at = end;
+        }
+        assert_eq!(pages.size(), 256);
     }
 
     #[test]

@@ -377,7 +377,9 @@ impl Reader {
 
     fn next_partial(&self) -> Option<Instant> {
         let (start, since) = self.partial?;
-        (start < self.progress.tree_size()).then(|| since + self.world.partial_delay)
+        let last = self.progress.spans.last().map_or(0, Span::end);
+        // What was noted of a tile that is read by now would be due for ever.
+        (start == last && start < self.progress.tree_size()).then(|| since + self.world.partial_delay)
     }
 
     /// Reads a piece, or as much of it as is settled at once, and settles it.
