@@ -61,6 +61,12 @@ impl Issuers {
         known.values().filter(|state| **state == Fetching::Here).count() as u64
     }
 
+    /// Whether some are on their way.
+    pub(crate) fn is_fetching(&self) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.values().any(|state| matches!(state, Fetching::OnItsWay(_)))
+    }
+
     /// Those of `issuers` that nobody fetches yet; they count as being fetched from here on.
     pub(crate) fn claim(&self, issuers: Vec<[u8; 32]>) -> Vec<[u8; 32]> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,7 +3,7 @@
 //! ```text
 //! list ──► roster ──► a reader per log ──► decoder ──► index (entries and progress in one frame)
 //!            │            │   ▲
-//!            │        source: heads, pages, proofs ◄── gate: the pace of the operator ◄── http
+//!            │        source: heads, pages, proofs ◄── gate: the pace of the operator ◄── http or archive
 //!            └── status.json, metrics ◄── board ◄── all of them
 //! ```
 //!
@@ -14,6 +14,7 @@
 //! # Limits
 //! Pages in flight ([`world::PAGES_IN_FLIGHT_MAX`]), bodies, spans, lies: each has its constant where it lives.
 
+mod archive;
 mod asked;
 mod counts;
 mod decode;
@@ -25,6 +26,7 @@ mod metrics;
 mod pace;
 mod pages;
 mod parameters;
+mod passed_over;
 mod pressure;
 mod progress;
 mod progress_format;
@@ -36,7 +38,12 @@ mod source;
 mod status;
 mod supervisor;
 mod world;
+mod zip_index;
 
+#[cfg(fuzzing)]
+pub mod fuzzing;
+
+pub use self::archive::is_archive;
 pub use self::lie::{Lie, LieKind};
 pub use self::parameters::Parameters;
 pub use self::pressure::{Pressure, PressureLimits};

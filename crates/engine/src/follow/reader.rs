@@ -106,6 +106,10 @@ pub(crate) struct Reader {
     pub(super) doubts: super::heads::Doubts,
     /// A span that cannot be proved until more of it is read: its end.
     pub(super) unprovable: Option<u64>,
+    /// Of an archive: why leaves were passed over, why some are not proved, and that its end was reached.
+    pub(super) passed: Option<String>,
+    pub(super) unproved_why: Option<String>,
+    is_read_out: bool,
 }
 
 type Ahead = JoinHandle<Result<Fetched, SourceError>>;
@@ -164,6 +168,9 @@ impl Reader {
             is_unknown: false,
             doubts: super::heads::Doubts::default(),
             unprovable: None,
+            passed: None,
+            unproved_why: None,
+            is_read_out: false,
         }
     }
 
@@ -199,11 +206,15 @@ impl Reader {
                 () = stopped(&mut stop) => return Ok(Ended::Stopped),
             };
             if let Err(error) = stepped {
+                if self.source.is_archive() {
+                    return self.give_up(&error).await;
+                }
                 self.fail(&error);
             }
             if self.is_finished(order) {
                 self.save().await?;
-                self.show(Activity::Finished, None);
+                self.world.wait_for_issuers(&self.source).await;
+                self.show(Activity::Finished, self.missing());
                 return Ok(Ended::Finished);
             }
         }
@@ -253,9 +264,11 @@ impl Reader {
         if let Some(piece) = self.next() {
             return self.read(piece).await;
         }
-        if let Err(error) = self.settle_all().await? {
+        let settled = self.settle_all().await?;
+        if let Err(error) = self.excuse(settled) {
             return Ok(Err(error));
         }
+        self.is_read_out = self.source.is_archive();
         self.save().await?;
         self.succeeded();
         self.show(Activity::CaughtUp, None);
@@ -297,6 +310,9 @@ impl Reader {
     }
 
     fn is_finished(&self, order: Order) -> bool {
+        if self.source.is_archive() {
+            return self.is_read_out;
+        }
         let Order::ToTheEnd(tree) = order else {
             return false;
         };
@@ -336,6 +352,7 @@ impl Reader {
         self.resting.retain(|_, until| Instant::now() < *until);
         let tail = self.progress.next_piece(size)?;
         if tail.is_tail
+            && !self.resting.contains_key(&tail.start)
             && let Some(piece) = self.without_partial(tail)
         {
             return Some(piece);
@@ -416,6 +433,7 @@ impl Reader {
             };
             let fetched = match fetched {
                 Ok(Ok(fetched)) => fetched,
+                Ok(Err(error)) if self.pass_over(&error, first.start, first.end) => return Ok(Ok(())),
                 Ok(Err(error)) => {
                     self.page_failed(&error, first.start, first.end);
                     return Ok(Err(error));
@@ -442,7 +460,8 @@ impl Reader {
                 ahead.push_front(self.fetch(at, first.end, size, false));
             }
         }
-        self.settle(end).await
+        let settled = self.settle(end).await?;
+        Ok(self.excuse(settled))
     }
 
     fn page_end(&self, start: u64, end: u64) -> u64 {
@@ -588,7 +607,7 @@ impl Reader {
                 why = %error.told(),
                 "a leaf does not come; it is left for later"
             );
-            self.resting.insert(start, Instant::now() + HOLE_REST);
+            self.rest_at(start);
             if self.progress.span_at(start + 1).is_ok() {
                 self.is_dirty = true;
             }
@@ -607,17 +626,18 @@ impl Reader {
             .min(RETRY_MAX);
         self.failures = self.failures.saturating_add(1);
         self.retry_at = Instant::now() + wait;
-        let is_proof = matches!(error, SourceError::Tile(_) | SourceError::Proof(_));
-        if is_proof && error.blame() == Blame::Contradiction {
-            let detail = error.told();
-            self.note(lie(LieKind::Proof, [0, self.progress.tree_size()], detail));
-        }
+        self.note_proof(error);
         self.failing = Some(error.told());
         self.show(Activity::Waiting, self.failing.clone());
     }
 
+    /// Leaves a leaf for later.
+    pub(super) fn rest_at(&mut self, leaf: u64) {
+        self.resting.insert(leaf, Instant::now() + HOLE_REST);
+    }
+
     /// Shows how it stands.
-    fn show(&self, activity: Activity, error: Option<String>) {
+    pub(super) fn show(&self, activity: Activity, error: Option<String>) {
         self.world.board.show(
             &self.source,
             &self.progress,

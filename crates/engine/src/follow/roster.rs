@@ -13,6 +13,7 @@ use tamis_ct_log::log_list::{
     Api, Follow, FollowRules, LIST_AGE_MS_MAX, LIST_BYTES_MAX, LogDescription, LogList, accept, is_loopback,
 };
 
+use super::archive::is_archive;
 use super::http::{Connection, Http};
 use super::parameters::Parameters;
 use super::reader::Order;
@@ -40,7 +41,7 @@ pub struct ListOptions {
 /// A log that a person named.
 #[derive(Debug, Clone)]
 pub struct SingleLog {
-    /// The prefix below which it is read.
+    /// The prefix below which it is read, or `archive+file://` and the path of an archive of it.
     pub url: String,
     /// Its key.
     pub key: PublicKey,
@@ -241,6 +242,17 @@ impl Roster {
             let id = single.key.id().0;
             let listed = self.list.as_ref().and_then(|list| list.log(&single.key.id()));
             let known = members.remove(&id);
+            let is_archive = is_archive(&single.url);
+            // A list may say that it ends, and never that it is not read.
+            let order = match known.as_ref().map(|known| known.order) {
+                None | Some(Order::Tail) if is_archive => Order::ToItsHead,
+                order => order.unwrap_or(Order::Tail),
+            };
+            let protocol = if is_archive {
+                Some(Protocol::Static)
+            } else {
+                known.and_then(|known| known.protocol)
+            };
             members.insert(
                 id,
                 Member {
@@ -250,9 +262,8 @@ impl Roster {
                         url: single.url.clone(),
                         key: single.key.clone(),
                     },
-                    protocol: known.as_ref().and_then(|known| known.protocol),
-                    // A list may say that it ends, and never that it is not read.
-                    order: known.map_or(Order::Tail, |known| known.order),
+                    protocol,
+                    order,
                 },
             );
         }
@@ -325,5 +336,8 @@ fn short(url: &str) -> String {
 }
 
 fn host(url: &str) -> String {
+    if is_archive(url) {
+        return "archive".to_owned();
+    }
     short(url).split('/').next().unwrap_or_default().to_owned()
 }

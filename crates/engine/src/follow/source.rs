@@ -16,6 +16,7 @@ use tamis_ct_log::merkle::{
 };
 use tamis_ct_log::paths;
 
+use super::archive::{Archive, ArchiveError};
 use super::asked::{Asked, Question};
 use super::http::{Answer, Connection, Http, HttpError};
 use super::pace::{Gate, Verdict};
@@ -65,12 +66,29 @@ impl LogIdentity {
     }
 }
 
+/// How questions reach a log.
+#[derive(Debug, Clone)]
+pub(crate) enum Transport {
+    Http(Http),
+    Archive(Arc<Archive>),
+}
+
+impl Transport {
+    /// The one for this address.
+    pub(crate) fn to(url: &str, http: &Http) -> Self {
+        match Archive::at(url) {
+            Some(archive) => Self::Archive(Arc::new(archive)),
+            None => Self::Http(http.clone()),
+        }
+    }
+}
+
 /// Asks one log.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     pub(crate) log: Arc<LogIdentity>,
     pub(crate) protocol: Protocol,
-    pub(crate) http: Http,
+    pub(crate) transport: Transport,
     pub(crate) gate: Arc<Gate>,
     pub(crate) asked: Arc<Asked>,
     /// Whether connections are closed after each question.
@@ -93,6 +111,8 @@ pub(crate) struct Page {
 pub(crate) enum SourceError {
     #[error(transparent)]
     Http(#[from] HttpError),
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     #[error("status {status}, {body}")]
     Status { status: u16, body: Body },
     #[error("the answer broke off after {bytes} bytes")]
@@ -135,6 +155,7 @@ impl SourceError {
                 ..
             }
             | Self::NoSuchLeaf => Blame::Absent,
+            Self::Archive(error) if error.is_absent() => Blame::Absent,
             Self::Head(HeadError::Signature(_)) => Blame::Contradiction,
             Self::Tile(TileError::Root { .. } | TileError::Parent { .. }) => Blame::Contradiction,
             Self::Proof(ProofError::Root { .. } | ProofError::Length { .. }) => Blame::Contradiction,
@@ -166,13 +187,23 @@ impl fmt::Display for Protocol {
 impl Source {
     async fn get(&self, question: Question, path: &str, limit: u64) -> Result<Answer, SourceError> {
         let leave = self.gate.leave().await;
+        let http = match &self.transport {
+            Transport::Http(http) => http,
+            Transport::Archive(archive) => {
+                let answer = archive.get(path, limit).await?;
+                leave.ended(Verdict::Answered(answer.took));
+                let answer = Ok(answer);
+                self.asked.note(question, &answer);
+                return Ok(answer?);
+            }
+        };
         let connection = if self.closes.load(Ordering::Relaxed) {
             Connection::Close
         } else {
             Connection::Keep
         };
         let url = paths::join(&self.log.url, path);
-        let answer = self.http.get(&url, connection, limit).await;
+        let answer = http.get(&url, connection, limit).await;
         let verdict = match &answer {
             Ok(answer) if matches!(answer.status, 429 | 503) => Verdict::Refused(answer.retry_after),
             Ok(answer) if answer.status == 200 => Verdict::Answered(answer.took),
@@ -188,6 +219,11 @@ impl Source {
             });
         }
         Ok(answer)
+    }
+
+    /// Whether this is all that there will ever be of the log.
+    pub(crate) fn is_archive(&self) -> bool {
+        matches!(self.transport, Transport::Archive(_))
     }
 
     /// As [`Self::get`], for what is of no use in part.

@@ -351,6 +351,10 @@ impl Board {
         let shown = self.lock();
         let mut failing = Vec::new();
         for log in shown.logs.values() {
+            if let Some(why) = log.status.error.as_ref().filter(|_| log.has_ended()) {
+                failing.push((log.status.description.clone(), why.clone()));
+                continue;
+            }
             if log.is_caught_up_once && log.status.backlog > 0 {
                 let why = format!("{} of its leaves do not come", log.status.backlog);
                 failing.push((log.status.description.clone(), why));
@@ -412,6 +416,10 @@ impl ShownLog {
             measured: None,
             failing_since: None,
         }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.status.status == Activity::Finished.as_str()
     }
 
     fn measure(&mut self) {

@@ -8,11 +8,11 @@ use std::time::{Duration, SystemTime};
 
 use tamis_ct_index::Index;
 use tamis_ct_log::certificate::{IdentityKey, ReadOptions};
-use tamis_ct_log::log_list::is_loopback;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::archive::{is_archive, is_near};
 use super::asked::Asked;
 use super::counts::Counts;
 use super::decode::Decoder;
@@ -26,7 +26,7 @@ use super::progress::Progress;
 use super::progress_format;
 use super::reader::{Ended, Order, Reader};
 use super::roster::{ListOptions, Member, Roster, SingleLog, is_url};
-use super::source::{Protocol, Source};
+use super::source::{Protocol, Source, Transport};
 use super::status::{Board, Status};
 use super::world::{Fatal, PAGES_IN_FLIGHT_MAX, World, stopped};
 
@@ -248,7 +248,7 @@ fn check_contact(options: &FollowOptions) -> Result<(), Error> {
         .map(|list| &list.source)
         .filter(|source| is_url(source));
     let logs = options.logs.iter().map(|log| &log.url);
-    let public = list.chain(logs).find(|url| !is_loopback(url));
+    let public = list.chain(logs).find(|url| !is_near(url));
     match public {
         Some(url) if options.contact.is_none() => Err(Error::NoContact { url: url.clone() }),
         _ if options.list.is_none() && options.logs.is_empty() => Err(Error::NothingToFollow),
@@ -326,6 +326,10 @@ impl Supervisor {
                     if let Err(error) = self.task_ended(ended) {
                         break Err(error);
                     }
+                    if self.is_over() {
+                        failing = self.world.board.caught_up(Duration::ZERO).unwrap_or_default();
+                        break Ok(());
+                    }
                 }
             }
         };
@@ -339,6 +343,12 @@ impl Supervisor {
     fn next_refresh(&self) -> Instant {
         let wait = self.roster.refresh(self.options.poll_interval);
         Instant::now() + wait.unwrap_or(Duration::from_secs(86_400))
+    }
+
+    /// Whether all logs ended and no list can bring others.
+    fn is_over(&self) -> bool {
+        let mut logs = self.options.logs.iter();
+        self.options.list.is_none() && logs.all(|log| self.ended.contains(&log.key.id().0))
     }
 
     /// Whether everything is read; the logs that are given up.
@@ -359,7 +369,7 @@ impl Supervisor {
         }
         let members = self.roster.members(&self.world.parameters.borrow().clone());
         for member in members.values() {
-            if !is_loopback(&member.log.url) && self.options.contact.is_none() {
+            if !is_near(&member.log.url) && self.options.contact.is_none() {
                 return Err(Error::NoContact {
                     url: member.log.url.clone(),
                 });
@@ -390,9 +400,15 @@ impl Supervisor {
         let number = self.world.index.register_log(name)?;
         let progress = known.map_or_else(|| Progress::new(log.id()), |(_, progress)| progress.clone());
         let (sender, receiver) = watch::channel(order);
+        // A file is nothing that its operator has to allow.
+        let allows = if is_archive(&log.url) {
+            &log.url
+        } else {
+            &log.operator
+        };
         let source = Source {
-            gate: self.world.gate(&log.operator, is_loopback(&log.url)),
-            http: self.world.http.clone(),
+            gate: self.world.gate(allows, is_near(&log.url)),
+            transport: Transport::to(&log.url, &self.world.http),
             protocol: protocol.unwrap_or(Protocol::Rfc6962),
             asked: Arc::new(Asked::default()),
             closes: Arc::default(),
@@ -499,7 +515,7 @@ impl Supervisor {
         for member in members.values() {
             let operator = &member.log.operator;
             if told.insert(operator.clone()) {
-                let is_near = is_loopback(&member.log.url);
+                let is_near = is_near(&member.log.url);
                 let pace = Pace::of(operator, is_near, parameters.of_operator(operator));
                 self.world.gate(operator, is_near).reset(pace);
             }

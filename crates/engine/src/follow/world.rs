@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tamis_ct_index::{Batch, Index, Outcome};
 use tamis_ct_log::key::LogId;
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 
 use super::counts::Counts;
 use super::decode::Decoder;
@@ -22,6 +23,9 @@ use super::status::{Board, Status};
 
 /// Pages fetched or decoded and not yet appended, over all logs: each has about 1 to 3 MB.
 pub(crate) const PAGES_IN_FLIGHT_MAX: usize = 48;
+
+/// How long the end of an archive waits for the issuers in it.
+const ISSUERS_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Shared by all tasks.
 pub(crate) struct World {
@@ -105,6 +109,17 @@ impl World {
                 world.issuers.fetch(&world, &source, fingerprint).await;
             }
         });
+    }
+
+    /// Waits until the issuers in an archive are read, since nobody waits for them once its log has ended.
+    pub(crate) async fn wait_for_issuers(&self, source: &Source) {
+        let patience = Instant::now() + ISSUERS_PATIENCE;
+        while source.is_archive() && self.issuers.is_fetching() && Instant::now() < patience {
+            if *self.stop.borrow() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// Keeps two heads that contradict each other, as they came.

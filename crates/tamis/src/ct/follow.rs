@@ -12,7 +12,9 @@ use indicatif::ProgressBar;
 use tamis_ct_index::{Index, Options};
 use tamis_ct_log::key::{LogId, PublicKey};
 use tamis_ct_log::log_list::{GOOGLE_KEY_PEM, is_loopback};
-use tamis_engine::follow::{FollowOptions, ListOptions, PressureLimits, SingleLog, Status, Summary, follow};
+use tamis_engine::follow::{
+    FollowOptions, ListOptions, PressureLimits, SingleLog, Status, Summary, follow, is_archive,
+};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -41,7 +43,8 @@ pub(crate) struct FollowArgs {
     /// How often a list from elsewhere is fetched; one on this machine is looked at with every poll
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = duration)]
     log_list_refresh: Duration,
-    /// Log to follow whatever a list says: the address below which it is read; more than once for more logs
+    /// Log to follow whatever a list says: the address below which it is read, or archive+file:///path for an
+    /// archive of zip files; more than once for more logs
     #[arg(long, value_name = "URL", value_parser = log_url)]
     log: Vec<String>,
     /// Key of the log named by the --log at the same place, base64 as log lists have it
@@ -303,14 +306,31 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 fn log_url(text: &str) -> Result<String, String> {
+    if is_archive(text) {
+        return archive_url(text);
+    }
     let is_secure = text.starts_with("https://");
     if !is_secure && !(text.starts_with("http://") && is_loopback(text)) {
-        return Err("a log is named by its https:// address (http:// on this machine only)".to_owned());
+        return Err("a log is named by its https:// address (http:// on this machine only), an archive of one by archive+file:///path".to_owned());
     }
     if text.contains(['?', '#', '@', ' ']) {
         return Err("the address of a log has no query, no fragment and no user".to_owned());
     }
     Ok(format!("{}/", text.trim_end_matches('/')))
+}
+
+/// An archive has to be there: a wrong path would only show as a log that fails.
+fn archive_url(text: &str) -> Result<String, String> {
+    let path = text.split_once("://").map_or("", |(_, path)| path);
+    if !path.starts_with('/') {
+        return Err("an archive is named by its whole path: archive+file:///path/to/ct_NAME".to_owned());
+    }
+    if !Path::new(path).exists() {
+        return Err(format!(
+            "{path} does not exist; it is the folder of an archive (000.zip and so on), or one such file"
+        ));
+    }
+    Ok(text.trim_end_matches('/').to_owned())
 }
 
 fn log_key(text: &str) -> Result<PublicKey, String> {
@@ -362,5 +382,23 @@ mod tests {
         ] {
             assert!(log_url(other).is_err(), "{other}");
         }
+    }
+
+    #[test]
+    fn archives_are_named_by_paths_that_exist() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("archive+file://{}", folder.path().display());
+        assert_eq!(log_url(&url), Ok(url.clone()));
+        assert_eq!(log_url(&format!("{url}/")), Ok(url.clone()));
+        assert!(
+            log_url(&format!("{url}/000.zip"))
+                .unwrap_err()
+                .contains("does not exist")
+        );
+        assert!(
+            log_url("archive+file://ct_name")
+                .unwrap_err()
+                .contains("whole path")
+        );
     }
 }
