@@ -14,10 +14,11 @@ pub(crate) enum Question {
     Proof,
     Consistency,
     Issuer,
+    Roots,
 }
 
 impl Question {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Head,
         Self::Entries,
         Self::DataTile,
@@ -25,6 +26,7 @@ impl Question {
         Self::Proof,
         Self::Consistency,
         Self::Issuer,
+        Self::Roots,
     ];
 
     /// As a label.
@@ -37,6 +39,7 @@ impl Question {
             Self::Proof => "proof",
             Self::Consistency => "consistency",
             Self::Issuer => "issuer",
+            Self::Roots => "roots",
         }
     }
 }

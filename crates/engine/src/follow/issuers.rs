@@ -16,6 +16,10 @@ use super::world::{World, hex, now_ms};
 
 /// Of files kept.
 const ISSUERS_MAX: usize = 20_000;
+/// Of them, from which on roots that logs accept are not added: no log can take the place of issuers.
+const WITH_ROOTS_MAX: usize = 10_000;
+/// Of a root.
+const ROOT_BYTES_MAX: usize = 64 << 10;
 /// Of one certificate, in this process.
 const TRIES_MAX: u8 = 3;
 
@@ -104,6 +108,8 @@ impl Issuers {
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let tries = match known.get(&fingerprint) {
+            // It came with a list of roots meanwhile.
+            Some(Fetching::Here) => return,
             Some(Fetching::OnItsWay(tries)) => *tries,
             _ => TRIES_MAX,
         };
@@ -113,6 +119,22 @@ impl Issuers {
             Fetching::Failed(tries)
         };
         known.insert(fingerprint, state);
+    }
+
+    /// Keeps a root that a log accepts, if it is none that is here. It blocks.
+    pub(crate) fn keep_root(&self, fingerprint: [u8; 32], der: &[u8]) {
+        // A certificate is a SEQUENCE; what else a log calls a root is counted and not kept.
+        if der.first() != Some(&0x30) || der.len() > ROOT_BYTES_MAX {
+            return;
+        }
+        let is_wanted = {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.len() < WITH_ROOTS_MAX && !matches!(known.get(&fingerprint), Some(Fetching::Here))
+        };
+        if is_wanted && self.keep(fingerprint, der) {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.insert(fingerprint, Fetching::Here);
+        }
     }
 
     fn keep(&self, fingerprint: [u8; 32], bytes: &[u8]) -> bool {

@@ -100,7 +100,7 @@ impl Text {
 /// A gauge of every log.
 type Gauge = (&'static str, &'static str, fn(&LogStatus) -> f64);
 
-const GAUGES: [Gauge; 13] = [
+const GAUGES: [Gauge; 14] = [
     (
         "tamis_follow_tree_size",
         "Leaves of the largest head that holds.",
@@ -153,6 +153,11 @@ const GAUGES: [Gauge; 13] = [
         "tamis_follow_not_converging",
         "1 while the log grows faster than it lets itself be read.",
         |log| f64::from(u8::from(log.not_converging)),
+    ),
+    (
+        "tamis_follow_accepted_roots",
+        "Roots that the log accepts; 0 where it does not tell.",
+        |log| log.roots.unwrap_or(0) as f64,
     ),
     (
         "tamis_follow_concurrency",

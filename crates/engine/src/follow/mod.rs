@@ -32,6 +32,7 @@ mod progress;
 mod progress_format;
 mod reader;
 mod report;
+mod roots;
 mod roster;
 mod settle;
 mod source;

@@ -296,6 +296,7 @@ impl Reader {
             self.is_marked = matches!(marked, Ok(Ok(())));
         }
         self.poll().await?;
+        self.world.want_roots(&self.source);
         if order == Order::Tail {
             self.probe().await?;
         }

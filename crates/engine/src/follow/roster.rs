@@ -13,7 +13,7 @@ use tamis_ct_log::log_list::{
     Api, Follow, FollowRules, LIST_AGE_MS_MAX, LIST_BYTES_MAX, LogDescription, LogList, accept, is_loopback,
 };
 
-use super::archive::is_archive;
+use super::archive::{is_archive, is_near};
 use super::http::{Connection, Http};
 use super::parameters::Parameters;
 use super::reader::Order;
@@ -260,6 +260,7 @@ impl Roster {
                         description: listed.map_or_else(|| short(&single.url), |log| log.description.clone()),
                         operator: listed.map_or_else(|| host(&single.url), |log| log.operator.clone()),
                         url: single.url.clone(),
+                        submission_url: listed.and_then(submission_url),
                         key: single.key.clone(),
                     },
                     protocol,
@@ -282,11 +283,20 @@ fn member(log: &LogDescription, order: Order) -> Member {
             description: log.description.clone(),
             operator: log.operator.clone(),
             url: log.monitoring_url().to_owned(),
+            submission_url: submission_url(log),
             key: log.key.clone(),
         },
         protocol: Some(protocol),
         order,
     }
+}
+
+/// Where a static log takes entries; not elsewhere if it is read on this machine, where nobody has to say who
+/// asks.
+fn submission_url(log: &LogDescription) -> Option<String> {
+    let (read, submitted) = (log.monitoring_url(), log.submission_url());
+    let is_allowed = !is_near(read) || is_near(submitted);
+    (submitted != read && is_allowed).then(|| submitted.to_owned())
 }
 
 fn rules(options: &ListOptions) -> FollowRules<'_> {

@@ -57,6 +57,8 @@ pub(crate) struct LogIdentity {
     pub(crate) operator: String,
     /// The prefix below which it is read.
     pub(crate) url: String,
+    /// The prefix below which it takes entries, where that is known and another one.
+    pub(crate) submission_url: Option<String>,
     pub(crate) key: PublicKey,
 }
 
@@ -186,6 +188,16 @@ impl fmt::Display for Protocol {
 
 impl Source {
     async fn get(&self, question: Question, path: &str, limit: u64) -> Result<Answer, SourceError> {
+        self.get_below(&self.log.url, question, path, limit).await
+    }
+
+    async fn get_below(
+        &self,
+        prefix: &str,
+        question: Question,
+        path: &str,
+        limit: u64,
+    ) -> Result<Answer, SourceError> {
         let leave = self.gate.leave().await;
         let http = match &self.transport {
             Transport::Http(http) => http,
@@ -202,11 +214,14 @@ impl Source {
         } else {
             Connection::Keep
         };
-        let url = paths::join(&self.log.url, path);
+        let url = paths::join(prefix, path);
         let answer = http.get(&url, connection, limit).await;
         let verdict = match &answer {
             Ok(answer) if matches!(answer.status, 429 | 503) => Verdict::Refused(answer.retry_after),
-            Ok(answer) if answer.status == 200 => Verdict::Answered(answer.took),
+            // How long a list of roots takes says nothing about entries.
+            Ok(answer) if answer.status == 200 && question != Question::Roots => {
+                Verdict::Answered(answer.took)
+            }
             _ => Verdict::Failed,
         };
         leave.ended(verdict);
@@ -419,6 +434,30 @@ impl Source {
     pub(crate) async fn issuer(&self, fingerprint: &[u8; 32]) -> Result<Vec<u8>, SourceError> {
         let path = paths::issuer(fingerprint);
         self.get_whole(Question::Issuer, &path, ISSUER_BYTES_MAX).await
+    }
+
+    /// The prefix below which the log tells its roots, if it is known.
+    pub(crate) fn roots_prefix(&self) -> Option<&str> {
+        match (&self.log.submission_url, self.protocol) {
+            _ if self.is_archive() => None,
+            (Some(prefix), _) => Some(prefix),
+            // A static log is read below another prefix.
+            (None, Protocol::Static) => None,
+            (None, Protocol::Rfc6962 | Protocol::Hybrid) => Some(&self.log.url),
+        }
+    }
+
+    /// What the log says when asked for the roots that it accepts.
+    pub(crate) async fn roots(&self, prefix: &str) -> Result<Vec<u8>, SourceError> {
+        let limit = answers::ROOTS_BYTES_MAX as u64;
+        let asked = self.get_below(prefix, Question::Roots, paths::ROOTS, limit);
+        let answer = asked.await?;
+        if answer.is_cut {
+            return Err(SourceError::Cut {
+                bytes: answer.body.len(),
+            });
+        }
+        Ok(answer.body)
     }
 
     /// Whether an RFC 6962 log also serves its entries as tiles, asked for one that must be there.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use tamis_ct_log::key::LogId;
 
 use super::asked::{AnswerKind, Asked, Question};
 use super::lie::Lie;
@@ -162,6 +163,8 @@ pub struct LogStatus {
     pub requests: u64,
     /// Bytes of answers since then.
     pub bytes: u64,
+    /// Roots that it accepts; none where it does not tell.
+    pub roots: Option<u64>,
     /// What it was caught in.
     pub lies: Vec<Lie>,
     /// How often, also where the detail is no longer kept.
@@ -220,6 +223,7 @@ impl LogStatus {
             page: 0,
             requests: 0,
             bytes: 0,
+            roots: None,
             lies: Vec::new(),
             lies_total: 0,
         }
@@ -330,6 +334,13 @@ impl Board {
         let log = shown.logs.entry(key).or_insert_with(|| ShownLog::new(source));
         Activity::Starting.as_str().clone_into(&mut log.status.status);
         log.is_caught_up_once = false;
+    }
+
+    /// How many roots a log accepts.
+    pub(crate) fn show_roots(&self, log: &LogId, count: usize) {
+        if let Some(log) = self.lock().logs.get_mut(&log.to_string()) {
+            log.status.roots = Some(count as u64);
+        }
     }
 
     pub(crate) fn show_list(&self, list: ListStatus) {

@@ -25,6 +25,7 @@ use super::pressure::{self, PressureLimits};
 use super::progress::Progress;
 use super::progress_format;
 use super::reader::{Ended, Order, Reader};
+use super::roots::Roots;
 use super::roster::{ListOptions, Member, Roster, SingleLog, is_url};
 use super::source::{Protocol, Source, Transport};
 use super::status::{Board, Status};
@@ -190,6 +191,7 @@ pub async fn follow(
         board: board.clone(),
         counts: Counts::default(),
         issuers: Issuers::open(dir.join("issuers")),
+        roots: Roots::default(),
         pages_in_flight: Arc::new(Semaphore::new(PAGES_IN_FLIGHT_MAX)),
         stop: stopped,
         pressure,

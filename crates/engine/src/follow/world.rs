@@ -18,6 +18,7 @@ use super::pace::{Gate, Pace};
 use super::parameters::Parameters;
 use super::pressure::Pressure;
 use super::progress::Head;
+use super::roots::Roots;
 use super::source::Source;
 use super::status::{Board, Status};
 
@@ -35,6 +36,7 @@ pub(crate) struct World {
     pub(crate) board: Board,
     pub(crate) counts: Counts,
     pub(crate) issuers: Issuers,
+    pub(crate) roots: Roots,
     pub(crate) pages_in_flight: Arc<Semaphore>,
     pub(crate) stop: watch::Receiver<bool>,
     pub(crate) pressure: watch::Receiver<Option<Pressure>>,

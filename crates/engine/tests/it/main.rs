@@ -6,4 +6,5 @@ mod honest;
 mod lies;
 mod lists;
 mod pressure;
+mod roots;
 mod run;
