@@ -41,9 +41,6 @@ mod supervisor;
 mod world;
 mod zip_index;
 
-#[cfg(fuzzing)]
-pub mod fuzzing;
-
 pub use self::archive::is_archive;
 pub use self::lie::{Lie, LieKind};
 pub use self::parameters::Parameters;

@@ -12,7 +12,7 @@
 //! `tamis_ct_log::answers` limits the body and the count; [`super::issuers`] how many certificates are kept.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ impl World {
     }
 
     /// Keeps a list and its certificates; gives how many it has.
-    fn keep_roots(&self, path: &PathBuf, mut accepted: Accepted, body: &[u8]) -> Result<usize, String> {
+    fn keep_roots(&self, path: &Path, mut accepted: Accepted, body: &[u8]) -> Result<usize, String> {
         let roots = answers::roots(body).map_err(|error| error.to_string())?;
         let mut fingerprints = BTreeSet::new();
         for der in &roots {
