@@ -12,6 +12,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use tamis_ct_log::key::LogId;
 
+use super::archive::is_archive;
 use super::asked::{AnswerKind, Asked, Question};
 use super::lie::Lie;
 use super::pages::Pages;
@@ -351,9 +352,14 @@ impl Board {
         self.lock().list.clone()
     }
 
-    /// Leaves that wait to be proved, over all logs.
+    /// Leaves that wait to be proved, over all logs. Those of a damaged archive may wait until its end, and no
+    /// pause brings that about.
     pub(crate) fn unproved(&self) -> u64 {
-        self.lock().logs.values().map(|log| log.status.unproved).sum()
+        let shown = self.lock();
+        let logs = shown.logs.values().map(|log| &log.status);
+        logs.filter(|log| !is_archive(&log.url))
+            .map(|log| log.unproved)
+            .sum()
     }
 
     /// Whether each log was read up to a head that it showed, or fails for `patience` already; and those that
