@@ -17,6 +17,8 @@
 mod asked;
 mod counts;
 mod decode;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod heads;
 mod http;
 mod issuers;
