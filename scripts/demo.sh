@@ -27,7 +27,10 @@ end() {
     kill -TERM "$pid" 2>/dev/null || true
     wait "$pid" 2>/dev/null || true
   done
-  [ "$status" -eq 0 ] || cat "$work"/*.err >&2 2>/dev/null || true
+  case $status in
+    0 | 130 | 143) ;;
+    *) cat "$work"/*.err >&2 2>/dev/null || true ;;
+  esac
   rm -rf "$work"
 }
 trap end EXIT

@@ -93,9 +93,8 @@ impl FollowOptions {
             _ if self.list.is_none() && self.logs.is_empty() => return Err(Error::NothingToFollow),
             _ => {}
         }
-        self.parameters
-            .as_deref()
-            .map_or(Ok(()), |path| read_parameters(path).map(drop))
+        let parameters = self.parameters.as_deref().map(read_parameters);
+        parameters.transpose().map(drop)
     }
 }
 
@@ -179,10 +178,8 @@ pub async fn follow(
     options.check()?;
     let http = Http::new(&user_agent(options.contact.as_deref())).map_err(Error::Http)?;
     let dir = index.dir().join("follow");
-    let parameters = match &options.parameters {
-        Some(path) => read_parameters(path)?,
-        None => Parameters::default(),
-    };
+    let parameters = options.parameters.as_deref().map(read_parameters);
+    let parameters = parameters.transpose()?.unwrap_or_default();
     let mut roster = Roster::new(
         options.list.clone(),
         options.logs.clone(),
