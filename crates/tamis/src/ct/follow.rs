@@ -336,8 +336,8 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 fn log_url(text: &str) -> Result<String, String> {
-    let is_secure = text.starts_with("https://");
-    if !is_secure && !(text.starts_with("http://") && is_loopback(text)) {
+    let is_near = text.starts_with("http://") && is_loopback(text);
+    if !(is_near || text.starts_with("https://")) {
         return Err("a log is named by its https:// address (http:// on this machine only)".to_owned());
     }
     if text.contains(['?', '#', '@', ' ']) {
