@@ -7,7 +7,7 @@ SHELL := /bin/bash
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: tools ## build, import the real entries in testdata, search them
+demo: tools ## build, import the real entries in testdata, search them, follow simulated logs
 	@scripts/demo.sh
 
 test: tools ## all tests of the workspace

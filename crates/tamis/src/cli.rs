@@ -48,8 +48,14 @@ pub(crate) enum CtCommand {
     /// Read certificates and log entries into the index
     Import(ImportArgs),
     /// Read logs into the index as they grow, verified and complete
+    ///
+    /// Goes on where it stopped, and reads until SIGINT or SIGTERM: newest entries first, then older ones.
+    /// `tamis ct logs` says meanwhile how every log stands.
     Follow(crate::ct::follow::FollowArgs),
     /// How every followed log stands
+    ///
+    /// As of a second ago while `tamis ct follow` runs, else as it is kept. What logs were caught in, and why
+    /// they fail, is told below the table; other formats have it in each log.
     Logs(crate::ct::logs::LogsArgs),
     /// Read certificates and print what they say, without an index
     Parse(ParseArgs),

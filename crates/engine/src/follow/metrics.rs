@@ -4,7 +4,6 @@
 
 use std::fmt::Write as _;
 use std::future::Future;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -23,12 +22,14 @@ const SCRAPES_MAX: usize = 8;
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 const SCRAPE_MAX: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// Listens, and gives what serves.
-pub(crate) async fn serve(
-    address: SocketAddr,
+/// Gives what serves at a socket that listens.
+pub(crate) fn serve(
+    listener: &std::net::TcpListener,
     world: Arc<World>,
 ) -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
-    let listener = TcpListener::bind(address).await?;
+    let listener = listener.try_clone()?;
+    listener.set_nonblocking(true)?;
+    let listener = TcpListener::from_std(listener)?;
     let scrapes = Arc::new(Semaphore::new(SCRAPES_MAX));
     Ok(async move {
         loop {

@@ -18,6 +18,8 @@ mod archive;
 mod asked;
 mod counts;
 mod decode;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod heads;
 mod http;
 mod issuers;

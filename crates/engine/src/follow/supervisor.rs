@@ -1,7 +1,7 @@
 //! Starts and stops the tasks of logs as the list and the parameters change, and tells how all of them stand.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::net::SocketAddr;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -47,8 +47,8 @@ pub struct FollowOptions {
     pub partial_delay: Duration,
     /// End once everything that the logs show is read.
     pub until_caught_up: bool,
-    /// Where metrics are served.
-    pub metrics: Option<SocketAddr>,
+    /// Where metrics are served: who listens can tell the port.
+    pub metrics: Option<Arc<TcpListener>>,
     /// A file with [`Parameters`], read again when it changes.
     pub parameters: Option<PathBuf>,
     /// When reading pauses.
@@ -74,6 +74,31 @@ impl Default for FollowOptions {
     }
 }
 
+impl FollowOptions {
+    /// Whether following may start; to be called before anything is made for it.
+    ///
+    /// # Errors
+    /// [`Error::NoContact`], [`Error::NothingToFollow`], [`Error::Parameters`].
+    pub fn check(&self) -> Result<(), Error> {
+        let list = self
+            .list
+            .iter()
+            .map(|list| &list.source)
+            .filter(|source| is_url(source));
+        let logs = self.logs.iter().map(|log| &log.url);
+        let public = list.chain(logs).find(|url| !is_near(url));
+        match public {
+            Some(url) if self.contact.is_none() => {
+                return Err(Error::NoContact { url: url.clone() });
+            }
+            _ if self.list.is_none() && self.logs.is_empty() => return Err(Error::NothingToFollow),
+            _ => {}
+        }
+        let parameters = self.parameters.as_deref().map(read_parameters);
+        parameters.transpose().map(drop)
+    }
+}
+
 /// Why following does not start, or ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -96,21 +121,16 @@ pub enum Error {
         problem: String,
     },
     /// The parameters are wrong.
-    #[error("{}: {problem}", path.display())]
+    #[error("the parameters in {}: {problem}", path.display())]
     Parameters {
         /// The file.
         path: PathBuf,
         /// What is wrong.
         problem: String,
     },
-    /// The address for metrics cannot be used.
-    #[error("cannot serve metrics at {address}")]
-    Metrics {
-        /// As given.
-        address: SocketAddr,
-        /// Why not.
-        source: std::io::Error,
-    },
+    /// The socket for metrics cannot be used.
+    #[error("cannot serve metrics")]
+    Metrics(#[source] std::io::Error),
     /// The HTTP client cannot be made.
     #[error("cannot set up HTTP")]
     Http(#[source] reqwest::Error),
@@ -156,13 +176,11 @@ pub async fn follow(
     options: FollowOptions,
     stop: watch::Receiver<bool>,
 ) -> Result<Summary, Error> {
-    check_contact(&options)?;
+    options.check()?;
     let http = Http::new(&user_agent(options.contact.as_deref())).map_err(Error::Http)?;
     let dir = index.dir().join("follow");
-    let parameters = match &options.parameters {
-        Some(path) => read_parameters(path)?,
-        None => Parameters::default(),
-    };
+    let parameters = options.parameters.as_deref().map(read_parameters);
+    let parameters = parameters.transpose()?.unwrap_or_default();
     let mut roster = Roster::new(
         options.list.clone(),
         options.logs.clone(),
@@ -205,9 +223,8 @@ pub async fn follow(
     let watching = pressure::watch_pressure(index, board, options.pressure, pressure_told);
     let mut helpers = JoinSet::new();
     helpers.spawn(watching);
-    if let Some(address) = options.metrics {
-        let server = metrics::serve(address, Arc::clone(&world)).await;
-        helpers.spawn(server.map_err(|source| Error::Metrics { address, source })?);
+    if let Some(listener) = &options.metrics {
+        helpers.spawn(metrics::serve(listener, Arc::clone(&world)).map_err(Error::Metrics)?);
     }
     let mut supervisor = Supervisor {
         numbers: numbers(&world),
@@ -241,21 +258,6 @@ fn numbers(world: &World) -> HashMap<[u8; 32], (String, Progress)> {
         }
     }
     known
-}
-
-fn check_contact(options: &FollowOptions) -> Result<(), Error> {
-    let list = options
-        .list
-        .iter()
-        .map(|list| &list.source)
-        .filter(|source| is_url(source));
-    let logs = options.logs.iter().map(|log| &log.url);
-    let public = list.chain(logs).find(|url| !is_near(url));
-    match public {
-        Some(url) if options.contact.is_none() => Err(Error::NoContact { url: url.clone() }),
-        _ if options.list.is_none() && options.logs.is_empty() => Err(Error::NothingToFollow),
-        _ => Ok(()),
-    }
 }
 
 fn user_agent(contact: Option<&str>) -> String {

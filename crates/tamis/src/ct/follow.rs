@@ -1,7 +1,7 @@
 //! `tamis ct follow`: reads Certificate Transparency logs into the index, as they grow.
 
 use std::io::IsTerminal as _;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tamis_ct_index::{Index, Options};
 use tamis_ct_log::key::{LogId, PublicKey};
 use tamis_ct_log::log_list::{GOOGLE_KEY_PEM, is_loopback};
 use tamis_engine::follow::{
-    FollowOptions, ListOptions, PressureLimits, SingleLog, Status, Summary, follow, is_archive,
+    Error, FollowOptions, ListOptions, PressureLimits, SingleLog, Status, Summary, follow, is_archive,
 };
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -30,12 +30,13 @@ const KEY_BYTES_MAX: u64 = 64 << 10;
 
 #[derive(Debug, Args)]
 pub(crate) struct FollowArgs {
-    /// List of logs (version 3), with its signature beside it ending in `.sig`; without this and --log,
-    /// Google's list
+    /// List of logs (version 3), its signature beside it (`list.sig` or `list.json.sig` of `list.json`); if
+    /// neither this nor --log is given, Google's list
     #[arg(long, value_name = "FILE|URL")]
     log_list: Option<String>,
     /// Key that signs the list: a PEM file, or the PEM itself; the default is Google's
-    #[arg(long, value_name = "PEM", requires = "log_list")]
+    // A PEM starts with hyphens.
+    #[arg(long, value_name = "PEM", requires = "log_list", allow_hyphen_values = true)]
     log_list_key: Option<String>,
     /// Take the list without a signature
     #[arg(long, conflicts_with = "log_list_key")]
@@ -65,10 +66,11 @@ pub(crate) struct FollowArgs {
     /// How long a tile of entries may wait to become full before it is read as it is
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     partial_delay: Duration,
-    /// End once everything that the logs show is read; exit code 1 where a log could not be read to its end
+    /// End once everything that the logs show is read. A log that fails for a minute is given up; exit code 1
     #[arg(long)]
     until_caught_up: bool,
-    /// Serve metrics for Prometheus at this address (`127.0.0.1:9464`)
+    /// Serve metrics for Prometheus at this address, such as 127.0.0.1:9464; with port 0 at a free one,
+    /// which is told
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
     /// What operators and logs allow (TOML), read again whenever it changes
@@ -95,9 +97,14 @@ pub(crate) struct FollowArgs {
 }
 
 pub(crate) fn run(args: &FollowArgs) -> anyhow::Result<Outcome> {
-    let options = options(args)?;
+    let mut options = options(args)?;
+    // Before there is a folder: who is refused leaves nothing behind.
+    options.check()?;
     let data = &args.data.data;
     folder::check_writable(data)?;
+    if let Some(address) = args.metrics {
+        options.metrics = Some(Arc::new(listen(address)?));
+    }
     let index = Index::open(
         data,
         Options {
@@ -121,7 +128,7 @@ pub(crate) fn run(args: &FollowArgs) -> anyhow::Result<Outcome> {
         Ok(index) => index.close(),
         Err(index) => index.commit(),
     };
-    let summary = followed?;
+    let summary = followed.map_err(|error| with_hint(error, args))?;
     closed.context("close the index")?;
     tell(&summary);
     match logs::print(&summary.status, args.format.format) {
@@ -155,6 +162,30 @@ async fn until_told(index: Arc<Index>, options: FollowOptions, data: &Path) -> a
         bar.finish_and_clear();
     }
     Ok(followed?)
+}
+
+fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address)
+        .with_context(|| format!("serve metrics at {address}; name a free address of this machine"))?;
+    let address = listener
+        .local_addr()
+        .context("ask for the address of the metrics")?;
+    talk!("metrics are at http://{address}/metrics");
+    Ok(listener)
+}
+
+/// What to do where no list was taken.
+fn with_hint(error: anyhow::Error, args: &FollowArgs) -> anyhow::Error {
+    if !matches!(error.downcast_ref(), Some(Error::NoList { .. })) {
+        return error;
+    }
+    let is_own = args.log_list.is_some() && args.log_list_key.is_none() && !args.allow_unsigned_list;
+    let hint = if is_own {
+        "a list that is not Google's needs its own key (--log-list-key PEM)"
+    } else {
+        "check --log-list and what lies there"
+    };
+    anyhow::anyhow!("{error}; {hint}")
 }
 
 /// A line that lives, where somebody looks.
@@ -199,7 +230,7 @@ fn line(status: &Status) -> String {
         line.push_str(&format!(", {}", counted(lies, "lie", "lies")));
     }
     if let Some(paused) = status.paused {
-        line.push_str(&format!(", paused: {}", paused.as_str()));
+        line.push_str(&format!(", paused: {}", logs::pause(paused)));
     }
     line
 }
@@ -252,7 +283,7 @@ fn options(args: &FollowArgs) -> anyhow::Result<FollowOptions> {
         poll_interval: args.poll_interval,
         partial_delay: args.partial_delay,
         until_caught_up: args.until_caught_up,
-        metrics: args.metrics,
+        metrics: None,
         parameters: args.parameters.clone(),
         pressure: PressureLimits {
             disk: f64::from(args.disk_max) / 100.0,
@@ -309,8 +340,8 @@ fn log_url(text: &str) -> Result<String, String> {
     if is_archive(text) {
         return archive_url(text);
     }
-    let is_secure = text.starts_with("https://");
-    if !is_secure && !(text.starts_with("http://") && is_loopback(text)) {
+    let is_near = text.starts_with("http://") && is_loopback(text);
+    if !(is_near || text.starts_with("https://")) {
         return Err("a log is named by its https:// address (http:// on this machine only), an archive of one by archive+file:///path".to_owned());
     }
     if text.contains(['?', '#', '@', ' ']) {

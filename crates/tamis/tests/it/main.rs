@@ -11,6 +11,7 @@ mod run;
 mod backup;
 mod commands;
 mod filters;
+mod follow;
 mod inputs;
 mod issuances;
 mod large;

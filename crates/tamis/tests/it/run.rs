@@ -61,6 +61,16 @@ impl Run {
         }
     }
 
+    /// A run that somebody else watched.
+    pub(crate) fn told(what: &str, code: Option<i32>, out: String, err: String) -> Self {
+        Self {
+            what: what.to_owned(),
+            code,
+            out,
+            err,
+        }
+    }
+
     /// Asserts how it ended.
     #[track_caller]
     pub(crate) fn code(self, code: i32) -> Self {
