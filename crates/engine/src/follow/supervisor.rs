@@ -199,11 +199,7 @@ pub async fn follow(
     let (parameters_told, parameters) = watch::channel(Arc::new(parameters));
     let board = Board::default();
     let world = Arc::new(World {
-        decoder: Decoder::new(ReadOptions {
-            names_max: options.names_max,
-            identity_key: IdentityKey(index.identity_key()),
-            ..ReadOptions::default()
-        }),
+        decoder: decoder(&index, options.names_max),
         index: Arc::clone(&index),
         http,
         board: board.clone(),
@@ -241,6 +237,15 @@ pub async fn follow(
     let followed = supervisor.run(stop).await;
     helpers.abort_all();
     followed
+}
+
+/// Reads certificates as the index keys them.
+fn decoder(index: &Index, names_max: usize) -> Decoder {
+    Decoder::new(ReadOptions {
+        names_max,
+        identity_key: IdentityKey(index.identity_key()),
+        ..ReadOptions::default()
+    })
 }
 
 /// Progress of logs that are known, by the hash of their key.
