@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tamis_ct_log::answers::{self, AnswerError, Body};
-use tamis_ct_log::head::{Checkpoint, HeadError, SignedTreeHead, VerifiedHead};
+use tamis_ct_log::head::{Checkpoint, CheckpointError, HeadError, SignedTreeHead, VerifiedHead};
 use tamis_ct_log::key::{LogId, PublicKey};
 use tamis_ct_log::merkle::{
     self, CompactRange, Hash, HashTile, ProofError, RangeError, TILE_WIDTH, TileError, TileId, Tree,
@@ -158,7 +158,10 @@ impl SourceError {
             }
             | Self::NoSuchLeaf => Blame::Absent,
             Self::Archive(error) if error.is_absent() => Blame::Absent,
-            Self::Head(HeadError::Signature(_)) => Blame::Contradiction,
+            Self::Head(
+                HeadError::Signature(_)
+                | HeadError::Checkpoint(CheckpointError::NotSigned { .. } | CheckpointError::Signature),
+            ) => Blame::Contradiction,
             Self::Tile(TileError::Root { .. } | TileError::Parent { .. }) => Blame::Contradiction,
             Self::Proof(ProofError::Root { .. } | ProofError::Length { .. }) => Blame::Contradiction,
             _ => Blame::Retry,

@@ -23,7 +23,7 @@ use super::pace::Pace;
 use super::parameters::Parameters;
 use super::pressure::{self, PressureLimits};
 use super::progress::Progress;
-use super::progress_format;
+use super::progress_format::{self, FormatError};
 use super::reader::{Ended, Order, Reader};
 use super::roots::Roots;
 use super::roster::{ListOptions, Member, Roster, SingleLog, is_url};
@@ -223,7 +223,7 @@ pub async fn follow(
         helpers.spawn(metrics::serve(listener, Arc::clone(&world)).map_err(Error::Metrics)?);
     }
     let mut supervisor = Supervisor {
-        numbers: numbers(&world),
+        numbers: numbers(&world)?,
         world,
         roster,
         orders: HashMap::new(),
@@ -248,8 +248,9 @@ fn decoder(index: &Index, names_max: usize) -> Decoder {
     })
 }
 
-/// Progress of logs that are known, by the hash of their key.
-fn numbers(world: &World) -> HashMap<[u8; 32], (String, Progress)> {
+/// Progress of logs that are known, by the hash of their key. What is damaged is read anew; what a newer
+/// program wrote must not be taken for damage and replaced.
+fn numbers(world: &World) -> Result<HashMap<[u8; 32], (String, Progress)>, Error> {
     let mut known = HashMap::new();
     for log in world.index.snapshot().logs() {
         if log.progress.is_empty() {
@@ -259,10 +260,13 @@ fn numbers(world: &World) -> HashMap<[u8; 32], (String, Progress)> {
             Ok(progress) => {
                 known.insert(progress.log_id.0, (log.name.clone(), progress));
             }
+            Err(error @ FormatError::FutureVersion { .. }) => {
+                return Err(Error::Fatal(format!("{}: {error}", log.name)));
+            }
             Err(error) => tracing::warn!(log = %log.name, %error, "what was kept of a log is not used"),
         }
     }
-    known
+    Ok(known)
 }
 
 fn user_agent(contact: Option<&str>) -> String {
@@ -448,7 +452,7 @@ impl Supervisor {
             Ok((id, Ok(Ended::Stopped))) => {
                 self.orders.remove(&id);
                 // It may be listed again later: what it read is in the index by then.
-                self.numbers.extend(numbers(&self.world).remove_entry(&id));
+                self.numbers.extend(numbers(&self.world)?.remove_entry(&id));
             }
             Ok((_, Err(fatal))) => {
                 let mut told = fatal.to_string();
@@ -474,7 +478,7 @@ impl Supervisor {
             .filter(|(_, sender)| sender.is_closed())
             .map(|(id, _)| *id)
             .collect();
-        let known = numbers(&self.world);
+        let known = numbers(&self.world)?;
         let mut members = self.roster.members(&self.world.parameters.borrow().clone());
         for id in lost {
             self.orders.remove(&id);
