@@ -2,9 +2,10 @@
  *
  * Generated from crates/capi; TAMIS_BLESS=1 cargo test -p tamis-capi writes it anew.
  *
- * Text is bytes with a length, without NUL at the end. Numbers of statuses are never used again. A key is
- * made without allocating once the buffers of a handle have grown. What goes wrong inside comes back as a
- * status; only then may a message appear on stderr. A handle belongs to one thread at a time.
+ * Text is bytes with a length, without NUL at the end. Numbers of statuses are never used again. Under the
+ * profiles strict, default and classic without rule sets, a key of a URL with an ASCII host is made without
+ * allocating once the buffers of the handle have grown. What goes wrong inside comes back as a status; only
+ * then may a message appear on stderr. A handle belongs to one thread at a time.
  */
 
 #ifndef TAMIS_H

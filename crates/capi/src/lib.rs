@@ -5,7 +5,8 @@
 //! # Invariants
 //! - No panic leaves a function, and no NULL is followed: both come back as a [`TamisStatus`].
 //! - A code, once given out, keeps its number and its meaning; a new meaning gets a new number.
-//! - A key or a fingerprint is made without allocating once the buffers of a handle have grown.
+//! - Under our own profiles without rule sets, a key or a fingerprint of a URL with an ASCII host is made
+//!   without allocating once the buffers of a handle have grown.
 //!
 //! # Concurrency
 //! A handle is one lock around its buffers. A second thread that comes meanwhile is sent away with
