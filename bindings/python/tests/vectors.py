@@ -62,8 +62,8 @@ def check_faults():
 
 
 def check_threads():
-    """Batches in threads give what they give alone, and the interpreter runs beside one."""
-    urls = [f"http://e.com/{index}?b&a" for index in range(200_000)]
+    """Batches in threads give what they give alone."""
+    urls = [f"http://e.com/{index}?b&a" for index in range(100_000)]
     want = tamis.keys(urls)
     results = [None] * 4
 
@@ -76,6 +76,35 @@ def check_threads():
     for thread in threads:
         thread.join()
     assert all(result == want for result in results)
+
+
+def check_interpreter_is_free():
+    """While a batch is made, another thread runs.
+
+    No thread is made to give way here (the interval is longer than the test), so the main thread comes to
+    see "in" without "out" only if the batch lets go. It may come too late for one batch, so it tries more.
+    """
+    urls = [f"http://e.com/{index}?b&a" for index in range(50_000)]
+    interval = sys.getswitchinterval()
+    for batch in (lambda: tamis.keys(urls), lambda: tamis.fingerprints(urls, SECRET)):
+        seen = []
+        for _ in range(50):
+            steps = []
+
+            def work():
+                steps.append("in")
+                batch()
+                steps.append("out")
+
+            sys.setswitchinterval(1000)
+            thread = threading.Thread(target=work)
+            thread.start()
+            seen.append(list(steps))
+            sys.setswitchinterval(interval)
+            thread.join()
+            if seen[-1] == ["in"]:
+                break
+        assert ["in"] in seen, "the interpreter was held all the time"
 
 
 def check_types():
@@ -102,6 +131,7 @@ def check_examples():
 count = check_vectors()
 check_faults()
 check_threads()
+check_interpreter_is_free()
 check_types()
 check_examples()
 print(f"python {sys.version.split()[0]}: {count} vectors, examples and types agree")
