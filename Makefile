@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 
-.PHONY: help demo test bench lint fmt fuzz-smoke scoreboard dist tools
+.PHONY: help demo test bench lint fmt fuzz-smoke scoreboard python dist tools
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ fuzz-smoke: tools ## each fuzz target for ten seconds
 
 scoreboard: tools ## URL keys beside those of other tools, into docs/scoreboard.md
 	@scripts/scoreboard.sh
+
+python: tools ## the Python package, built and tested in a virtual environment
+	@scripts/python.sh
 
 dist: tools ## the binary that users get: fat LTO, one codegen unit, target/dist/tamis
 	cargo build --profile dist -p tamis

@@ -10,6 +10,10 @@ command -v c++ >/dev/null || missing+=(g++)
 command -v make >/dev/null || missing+=(make)
 command -v git >/dev/null || missing+=(git)
 
+# Tests of the Lua module only: without it they say that they did not run.
+wanted=()
+command -v luajit >/dev/null || wanted+=(luajit)
+
 if [ ${#missing[@]} -gt 0 ]; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     echo "installing: ${missing[*]}" >&2
@@ -17,6 +21,13 @@ if [ ${#missing[@]} -gt 0 ]; then
   else
     echo "missing: ${missing[*]}; install them, for example with: sudo apt-get install ${missing[*]}" >&2
     exit 2
+  fi
+fi
+if [ ${#wanted[@]} -gt 0 ]; then
+  echo "not needed, but tests skip what uses them: ${wanted[*]}" >&2
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${wanted[@]}"; } >&2 ||
+      echo "they could not be installed; going on without" >&2
   fi
 fi
 

@@ -9,6 +9,11 @@ use std::collections::BTreeSet;
 const UNSAFE_FILES: &[(&str, &str)] = &[
     ("crates/bloom/src/prefetch.rs", "the prefetch instruction"),
     (
+        "crates/capi/src/entry.rs",
+        "names that C knows, and pointers that it gives",
+    ),
+    ("crates/capi/src/memory.rs", "pointers that C gives"),
+    (
         "crates/durable/src/batched_reads.rs",
         "buffers that the kernel fills, behind a feature",
     ),
