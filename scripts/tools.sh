@@ -10,9 +10,10 @@ command -v c++ >/dev/null || missing+=(g++)
 command -v make >/dev/null || missing+=(make)
 command -v git >/dev/null || missing+=(git)
 
-# Tests of the Lua module only: without it they say that they did not run.
+# Tests of the Lua module and of the Python package only: without these they say that they did not run.
 wanted=()
 command -v luajit >/dev/null || wanted+=(luajit)
+python3 -c 'import venv, ensurepip' 2>/dev/null || wanted+=(python3 python3-venv)
 
 if [ ${#missing[@]} -gt 0 ]; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
