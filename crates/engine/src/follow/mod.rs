@@ -12,7 +12,7 @@
 //! [`Lie`], shown, and never stops reading.
 //!
 //! # Limits
-//! Pages in flight ([`world::PAGES_IN_FLIGHT_MAX`]), bodies, spans, lies: each has its constant where it lives.
+//! Pages in flight, bodies, spans, lies: each has its constant where it lives.
 
 mod archive;
 mod asked;
