@@ -436,7 +436,7 @@ impl Reader {
                 Ok(Ok(fetched)) => fetched,
                 Ok(Err(error)) if self.pass_over(&error, first.start, first.end) => return Ok(Ok(())),
                 Ok(Err(error)) => {
-                    self.page_failed(&error, first.start, first.end);
+                    self.page_failed(&error, first.start, first.end).await;
                     return Ok(Err(error));
                 }
                 Err(error) => return Err(Fatal::task(&error)),
@@ -451,7 +451,7 @@ impl Reader {
             at = decoded_end;
             if let Some(why) = blocked {
                 let error = SourceError::Unhashable { why };
-                self.page_failed(&error, at, at + 1);
+                self.page_failed(&error, at, at + 1).await;
                 return Ok(Err(error));
             }
             self.stuck = (at, 0);
@@ -573,7 +573,30 @@ impl Reader {
     }
 
     /// A page failed: shorter ones may not, and a leaf that never comes must not stop those behind it.
-    fn page_failed(&mut self, error: &SourceError, start: u64, end: u64) {
+    async fn page_failed(&mut self, error: &SourceError, start: u64, end: u64) {
+        if !self.is_stuck(error, start, end) {
+            return;
+        }
+        // A log whose entries are behind its head serves those that follow no better.
+        let size = self.progress.tree_size();
+        let behind = fetch_page(&self.world, &self.source, self.number, start + 1, start + 2, size).await;
+        if behind.is_err() {
+            return;
+        }
+        tracing::warn!(
+            log = %self.source.log.description,
+            leaf = start,
+            why = %error.told(),
+            "a leaf does not come; it is left for later"
+        );
+        self.rest_at(start);
+        if self.progress.span_at(start + 1).is_ok() {
+            self.is_dirty = true;
+        }
+    }
+
+    /// Asks for less from here on where that may help, and says whether nothing has helped for long.
+    fn is_stuck(&mut self, error: &SourceError, start: u64, end: u64) -> bool {
         let is_refusal = matches!(
             error,
             SourceError::Status {
@@ -582,7 +605,7 @@ impl Reader {
             }
         );
         if is_refusal {
-            return;
+            return false;
         }
         self.stuck = match self.stuck {
             (at, count) if at == start => (at, count + 1),
@@ -601,18 +624,7 @@ impl Reader {
             error,
             SourceError::Status { .. } | SourceError::Unhashable { .. } | SourceError::NoEntries { .. }
         );
-        if is_shortest && speaks && self.stuck.1 >= PATIENCE && start + 1 < self.progress.tree_size() {
-            tracing::warn!(
-                log = %self.source.log.description,
-                leaf = start,
-                why = %error.told(),
-                "a leaf does not come; it is left for later"
-            );
-            self.rest_at(start);
-            if self.progress.span_at(start + 1).is_ok() {
-                self.is_dirty = true;
-            }
-        }
+        is_shortest && speaks && self.stuck.1 >= PATIENCE && start + 1 < self.progress.tree_size()
     }
 
     fn succeeded(&mut self) {
