@@ -20,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::archive::is_near;
 use super::decode::Decoded;
 use super::lie::{Lie, LieKind};
 use super::pages::Pages;
@@ -46,6 +47,8 @@ const HOLE_REST: Duration = Duration::from_secs(3_600);
 /// Between attempts after failures; doubled from the first to the second.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_MAX: Duration = Duration::from_secs(60);
+/// A log on this machine is nobody's but one's own.
+const RETRY_NEAR_MAX: Duration = Duration::from_secs(1);
 /// Between two looks at whether reading may go on.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Between heads of a log that takes nothing more.
@@ -634,9 +637,10 @@ impl Reader {
 
     /// Waits longer after each failure in a row.
     fn fail(&mut self, error: &SourceError) {
+        let is_near = is_near(&self.source.log.url);
         let wait = RETRY_FIRST
             .saturating_mul(1 << self.failures.min(12))
-            .min(RETRY_MAX);
+            .min(if is_near { RETRY_NEAR_MAX } else { RETRY_MAX });
         self.failures = self.failures.saturating_add(1);
         self.retry_at = Instant::now() + wait;
         self.note_proof(error);
