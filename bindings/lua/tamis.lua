@@ -38,7 +38,7 @@ Canon.__index = Canon
 
 -- Calls `name` with the handle, `...` and a buffer that grows when it is too small.
 local function text_of(self, name, ...)
-  local call, args = self.library[name], { ... }
+  local call, args = self.abi[name], { ... }
   args[#args + 1] = true
   local last = #args
   while true do
@@ -47,7 +47,7 @@ local function text_of(self, name, ...)
     if status == OK then
       return ffi.string(self.buffer, self.length[0])
     elseif status ~= BUFFER_TOO_SMALL then
-      return nil, ffi.string(self.library.tamis_status_text(status)), status
+      return nil, ffi.string(self.abi.tamis_status_text(status)), status
     end
     self.room = tonumber(self.length[0])
     self.buffer = ffi.new("char[?]", self.room)
@@ -72,10 +72,10 @@ end
 -- The fingerprint of the key of a URL under a secret of 16 bytes: 16 bytes. Or nil, why, and the status.
 function Canon:fingerprint(url, secret)
   assert(#secret == 16, "the secret must have 16 bytes")
-  local status = self.library.tamis_canon_fingerprint(self.handle, url, #url, ffi.cast("const uint8_t *", secret),
+  local status = self.abi.tamis_canon_fingerprint(self.handle, url, #url, ffi.cast("const uint8_t *", secret),
     self.print)
   if status ~= OK then
-    return nil, ffi.string(self.library.tamis_status_text(status)), status
+    return nil, ffi.string(self.abi.tamis_status_text(status)), status
   end
   return ffi.string(self.print, 16)
 end
@@ -108,7 +108,7 @@ function M.load(path)
       error(length[0] > 0 and why .. ": " .. ffi.string(message, length[0]) or why, 2)
     end
     return setmetatable({
-      library = library,
+      abi = library,
       handle = ffi.gc(handle[0], library.tamis_canon_free),
       buffer = ffi.new("char[?]", 512),
       room = 512,

@@ -56,7 +56,7 @@ impl<'a> Truth<'a> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
         text.push(char::from(b"0123456789abcdef"[usize::from(byte >> 4)]));

@@ -138,6 +138,7 @@ impl Archive {
             is_cut: false,
             wire_bytes: unpacked.packed,
             took: asked.elapsed(),
+            room: None,
         })
     }
 

@@ -139,7 +139,7 @@ impl Reader {
     fn split_at(&mut self, known: &Tree) {
         let last = self.progress.spans.last();
         let begin = last.map_or(0, Span::end).max(known.size);
-        if last.is_some_and(|last| last.begin == begin) {
+        if last.is_some_and(|last| last.begin == begin) || !self.progress.has_room() {
             return;
         }
         if let Ok(span) = Span::at(begin) {

@@ -10,9 +10,11 @@ use std::io::Read as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, RETRY_AFTER};
 use tamis_ct_log::log_list::is_loopback;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Of a body as it is sent; a longer one is refused before it is read.
 pub(crate) const BODY_BYTES_MAX: u64 = 500_000_000;
@@ -29,6 +31,9 @@ const REDIRECTS_MAX: usize = 3;
 /// costs no page faults.
 const BUFFERS_MAX: usize = 16;
 const BUFFER_BYTES_MAX: usize = 4 << 20;
+/// Of a body beside others; a longer one, as it comes or once inflated, waits for those that are large too. No
+/// honest page is that long, and a hostile server must not fill the memory by several at once.
+const BODY_BYTES_AT_ONCE: u64 = 16 << 20;
 /// Of a buffer made for a body by its announced length.
 const ANNOUNCED_BYTES_MAX: u64 = 16 << 20;
 /// A body that may be longer than this gets such a buffer.
@@ -40,6 +45,8 @@ pub(crate) struct Http {
     kept: reqwest::Client,
     closed: reqwest::Client,
     buffers: Arc<Mutex<Vec<Vec<u8>>>>,
+    /// Room for one large body at a time.
+    room: Arc<Semaphore>,
 }
 
 /// Whether the connection stays open between questions.
@@ -50,7 +57,7 @@ pub(crate) enum Connection {
 }
 
 /// What a server said.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) retry_after: Option<Duration>,
@@ -61,6 +68,8 @@ pub(crate) struct Answer {
     /// As they came.
     pub(crate) wire_bytes: u64,
     pub(crate) took: Duration,
+    /// Given back when a large body is done with.
+    pub(crate) room: Option<OwnedSemaphorePermit>,
 }
 
 /// Why there is no answer.
@@ -111,6 +120,7 @@ impl Http {
             kept: builder().pool_max_idle_per_host(8).build()?,
             closed: builder().pool_max_idle_per_host(0).build()?,
             buffers: Arc::default(),
+            room: Arc::new(Semaphore::new(1)),
         })
     }
 
@@ -165,7 +175,11 @@ impl Http {
         let status = response.status().as_u16();
         let mut body = self.buffer(announced, limit);
         let mut is_cut = false;
+        let mut room = None;
         loop {
+            if room.is_none() && announced.max(body.len() as u64) > BODY_BYTES_AT_ONCE {
+                room = self.wait_for_room().await;
+            }
             match response.chunk().await {
                 Ok(Some(chunk)) => body.extend_from_slice(&chunk),
                 Ok(None) => break,
@@ -183,7 +197,7 @@ impl Http {
         }
         let wire_bytes = body.len() as u64;
         if is_gzip {
-            let (inflated, broke_off) = inflate(&body, limit)?;
+            let (inflated, broke_off) = self.inflated(body, limit, &mut room).await?;
             body = inflated;
             is_cut |= broke_off;
         } else if wire_bytes > limit {
@@ -199,8 +213,37 @@ impl Http {
             is_cut,
             wire_bytes,
             took: asked.elapsed(),
+            room,
         })
     }
+
+    async fn wait_for_room(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.room).acquire_owned().await.ok()
+    }
+
+    /// The inflated bytes and whether they break off; those that are large wait for room.
+    async fn inflated(
+        &self,
+        packed: Vec<u8>,
+        limit: u64,
+        room: &mut Option<OwnedSemaphorePermit>,
+    ) -> Result<(Vec<u8>, bool), HttpError> {
+        let packed = Bytes::from(packed);
+        if room.is_none() && limit > BODY_BYTES_AT_ONCE {
+            match inflate_aside(packed.clone(), BODY_BYTES_AT_ONCE).await {
+                Err(HttpError::Bomb { .. }) => *room = self.wait_for_room().await,
+                inflated => return inflated,
+            }
+        }
+        inflate_aside(packed, limit).await
+    }
+}
+
+/// Inflates on a thread that may be busy for a while.
+async fn inflate_aside(packed: Bytes, limit: u64) -> Result<(Vec<u8>, bool), HttpError> {
+    let inflated = tokio::task::spawn_blocking(move || inflate(&packed, limit)).await;
+    // Who inflates does not panic; were it so, nothing came.
+    inflated.unwrap_or_else(|_| Ok((Vec::new(), true)))
 }
 
 /// A few steps, never from TLS to none, and never from elsewhere to this machine.
@@ -307,5 +350,56 @@ mod tests {
         let far = wait("Wed, 21 Oct 2099 07:28:00 GMT");
         assert_eq!(far, Some(RETRY_AFTER_MAX));
         assert_eq!(wait("soon"), None);
+    }
+
+    /// Answers every connection with the same bytes.
+    async fn server(answer: Vec<u8>) -> String {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let answer = answer.clone();
+                tokio::spawn(async move {
+                    let _ = stream.read(&mut [0; 4_096]).await;
+                    let _ = stream.write_all(&answer).await;
+                });
+            }
+        });
+        url
+    }
+
+    #[tokio::test]
+    async fn large_bodies_wait_for_each_other_and_small_ones_do_not() {
+        let answer = |body: &[u8], encoding: &str| {
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{encoding}Connection: close\r\n\r\n",
+                body.len()
+            );
+            [head.as_bytes(), body].concat()
+        };
+        let large = vec![7; BODY_BYTES_AT_ONCE as usize + 1];
+        let plain = server(answer(&large, "")).await;
+        let packed = server(answer(&gzip(&large), "Content-Encoding: gzip\r\n")).await;
+        let small = server(answer(b"small", "")).await;
+        let http = Http::new("test").unwrap();
+        let get = |url: String| {
+            let http = http.clone();
+            tokio::spawn(async move { http.get(&url, Connection::Close, BODY_BYTES_MAX).await.unwrap() })
+        };
+        for first in [&plain, &packed] {
+            let held = get(first.clone()).await.unwrap();
+            assert_eq!(held.body.len(), large.len());
+            let mut waiting = [get(plain.clone()), get(packed.clone())];
+            assert_eq!(get(small.clone()).await.unwrap().body, b"small");
+            for waiting in &mut waiting {
+                let early = tokio::time::timeout(Duration::from_millis(200), waiting).await;
+                assert!(early.is_err(), "two large bodies at once");
+            }
+            drop(held);
+            for waiting in waiting {
+                assert_eq!(waiting.await.unwrap().body.len(), large.len());
+            }
+        }
     }
 }

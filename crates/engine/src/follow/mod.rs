@@ -14,6 +14,7 @@
 //! # Limits
 //! Pages in flight, bodies, spans, lies: each has its constant where it lives.
 
+mod ahead;
 mod archive;
 mod asked;
 mod counts;
@@ -29,6 +30,7 @@ mod pace;
 mod pages;
 mod parameters;
 mod passed_over;
+mod plan;
 mod pressure;
 mod progress;
 mod progress_format;
@@ -36,6 +38,7 @@ mod reader;
 mod report;
 mod roots;
 mod roster;
+mod setbacks;
 mod settle;
 mod source;
 mod status;

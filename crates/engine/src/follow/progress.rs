@@ -201,6 +201,11 @@ impl Progress {
         })
     }
 
+    /// Whether another span may be begun.
+    pub(crate) fn has_room(&self) -> bool {
+        self.spans.len() < SPANS_MAX
+    }
+
     /// The span that a leaf read at `start` continues; made where there is none.
     pub(crate) fn span_at(&mut self, start: u64) -> Result<&mut Span, RangeError> {
         // Behind a fork two spans may touch: it is the later one that goes on.

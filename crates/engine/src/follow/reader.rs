@@ -5,6 +5,9 @@
 //! loses nor repeats an entry. Entries are appended before they are proved; what does not prove is noted and
 //! kept, and reading goes on.
 //!
+//! Reading order: this, then `plan` (what to read next), `ahead` (pages on their way), `heads` (which heads
+//! are believed), `settle` (what is proved), `setbacks` (when it fails), `passed_over` (of archives).
+//!
 //! # Concurrency
 //! Pages are fetched and decoded ahead, a few at once, and appended in order by this task alone.
 
@@ -16,39 +19,26 @@ use std::time::Duration;
 use tamis_ct_index::Batch;
 use tamis_ct_index::batch::LogProgress;
 use tamis_ct_log::merkle::{Hash, TILE_WIDTH, Tree};
-use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::task::JoinHandle;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::archive::is_near;
+use super::ahead::{AHEAD_MAX, OnItsWay};
 use super::decode::Decoded;
 use super::lie::{Lie, LieKind};
 use super::pages::Pages;
 use super::parameters::Parameters;
 use super::pressure::Pressure;
-use super::progress::{Head, Piece, Progress, Span};
+use super::progress::{Head, Piece, Progress};
 use super::progress_format;
-use super::source::{Blame, Protocol, Source, SourceError};
+use super::setbacks::RETRY_FIRST;
+use super::source::{Protocol, Source, SourceError};
 use super::status::Activity;
 use super::world::{Fatal, World, now_ms, stopped};
 
 /// Leaves that are read before they are proved against a head that is further away.
 pub(super) const SETTLE_LEAVES: u64 = 16_384;
-/// A log with more leaves is read from its newest ones; older ones follow as the budget allows.
-const TAIL_FIRST_LEAVES: u64 = 2 * SETTLE_LEAVES;
-/// Pages fetched ahead of the one that is appended.
-const AHEAD_MAX: usize = 8;
 /// Hashes of unproved leaves that are kept to find a wrong one by; more are read again when needed.
 const LEAVES_KEPT_MAX: usize = 65_536;
-/// Failures in a row at one leaf before it is left for later.
-const PATIENCE: u32 = 8;
-/// After which a leaf that was left is tried again.
-const HOLE_REST: Duration = Duration::from_secs(3_600);
-/// Between attempts after failures; doubled from the first to the second.
-const RETRY_FIRST: Duration = Duration::from_millis(250);
-const RETRY_MAX: Duration = Duration::from_secs(60);
-/// A log on this machine is nobody's but one's own.
-const RETRY_NEAR_MAX: Duration = Duration::from_secs(1);
 /// Between two looks at whether reading may go on.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Between heads of a log that takes nothing more.
@@ -80,8 +70,8 @@ pub(crate) enum Ended {
 pub(crate) struct Reader {
     pub(super) world: Arc<World>,
     pub(super) source: Source,
-    number: u16,
-    order: watch::Receiver<Order>,
+    pub(super) number: u16,
+    pub(super) order: watch::Receiver<Order>,
     stop: watch::Receiver<bool>,
     pub(super) progress: Progress,
     /// Hashes of unproved leaves, by the first of them.
@@ -91,16 +81,16 @@ pub(crate) struct Reader {
     /// What is noted and not yet in the index.
     pub(super) is_dirty: bool,
     pub(super) poll_at: Instant,
-    retry_at: Instant,
-    failures: u32,
+    pub(super) retry_at: Instant,
+    pub(super) failures: u32,
     /// Why it fails.
-    failing: Option<String>,
+    pub(super) failing: Option<String>,
     /// Where reading fails, and how often it did in a row.
-    stuck: (u64, u32),
+    pub(super) stuck: (u64, u32),
     /// Leaves that were left for later.
-    resting: HashMap<u64, Instant>,
+    pub(super) resting: HashMap<u64, Instant>,
     /// A tile that is not full yet: its first unread leaf, and when that was seen.
-    partial: Option<(u64, Instant)>,
+    pub(super) partial: Option<(u64, Instant)>,
     is_probed: bool,
     /// The index knows whether the log is static.
     is_marked: bool,
@@ -113,27 +103,6 @@ pub(crate) struct Reader {
     pub(super) passed: Option<String>,
     pub(super) unproved_why: Option<String>,
     is_read_out: bool,
-}
-
-type Ahead = JoinHandle<Result<Fetched, SourceError>>;
-
-struct Fetched {
-    decoded: Decoded,
-    /// Given back when the page is appended.
-    _permit: Option<OwnedSemaphorePermit>,
-}
-
-/// A page on its way.
-struct OnItsWay {
-    start: u64,
-    end: u64,
-    task: Ahead,
-}
-
-impl Drop for OnItsWay {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
 }
 
 impl Reader {
@@ -338,71 +307,6 @@ impl Reader {
         Ok(())
     }
 
-    /// A large log that was never read is begun at its newest leaves.
-    fn start_at_the_tail(&mut self) {
-        let size = self.progress.tree_size();
-        if !self.progress.spans.is_empty() || size <= TAIL_FIRST_LEAVES {
-            return;
-        }
-        let line = size - size % 1_024;
-        if let Ok(span) = Span::at(line) {
-            self.progress.spans.push(span);
-        }
-    }
-
-    /// What to read now.
-    fn next(&mut self) -> Option<Piece> {
-        let size = self.progress.tree_size();
-        self.resting.retain(|_, until| Instant::now() < *until);
-        let tail = self.progress.next_piece(size)?;
-        if tail.is_tail
-            && !self.resting.contains_key(&tail.start)
-            && let Some(piece) = self.without_partial(tail)
-        {
-            return Some(piece);
-        }
-        let holes = self.progress.holes();
-        let hole = holes
-            .into_iter()
-            .find(|hole| hole[1] < size && !self.resting.contains_key(&hole[0]))?;
-        Some(Piece {
-            start: hole[0],
-            end: hole[1],
-            is_tail: false,
-        })
-    }
-
-    /// A tile that is not full is read once it stayed so for a while: until then each reading of it would
-    /// fetch the same entries again.
-    fn without_partial(&mut self, tail: Piece) -> Option<Piece> {
-        if self.source.protocol == Protocol::Rfc6962 || self.world.reads_partial_at_once {
-            return Some(tail);
-        }
-        let full = tail.end - tail.end % u64::from(TILE_WIDTH);
-        if tail.start < full {
-            return Some(Piece { end: full, ..tail });
-        }
-        if matches!(*self.order.borrow(), Order::ToTheEnd(_) | Order::ToItsHead) {
-            return Some(tail);
-        }
-        let since = match self.partial {
-            Some((start, since)) if start == tail.start => since,
-            _ => {
-                let now = Instant::now();
-                self.partial = Some((tail.start, now));
-                now
-            }
-        };
-        (since.elapsed() >= self.world.partial_delay).then_some(tail)
-    }
-
-    fn next_partial(&self) -> Option<Instant> {
-        let (start, since) = self.partial?;
-        let last = self.progress.spans.last().map_or(0, Span::end);
-        // What was noted of a tile that is read by now would be due for ever.
-        (start == last && start < self.progress.tree_size()).then(|| since + self.world.partial_delay)
-    }
-
     /// Reads a piece, or as much of it as is settled at once, and settles it.
     async fn read(&mut self, piece: Piece) -> Result<Result<(), SourceError>, Fatal> {
         let size = self.progress.tree_size();
@@ -468,35 +372,12 @@ impl Reader {
         Ok(self.excuse(settled))
     }
 
-    fn page_end(&self, start: u64, end: u64) -> u64 {
-        let fixed = self.source.fixed_page_end(start, end);
-        fixed.unwrap_or_else(|| self.pages.end(start, end))
-    }
-
     /// Something else is due: pages on their way are taken, no more are asked for.
     fn is_interrupted(&self) -> bool {
         *self.stop.borrow()
             || self.order.has_changed().unwrap_or(true)
             || Instant::now() >= self.poll_at
             || self.world.pressure().is_some()
-    }
-
-    /// Fetches and decodes ahead. What fills a gap before pages that wait must not wait for room itself.
-    fn fetch(&self, start: u64, end: u64, size: u64, waits: bool) -> OnItsWay {
-        let (world, source, number) = (Arc::clone(&self.world), self.source.clone(), self.number);
-        let task = tokio::spawn(async move {
-            let permit = if waits {
-                Arc::clone(&world.pages_in_flight).acquire_owned().await.ok()
-            } else {
-                None
-            };
-            let decoded = fetch_page(&world, &source, number, start, end, size).await?;
-            Ok(Fetched {
-                decoded,
-                _permit: permit,
-            })
-        });
-        OnItsWay { start, end, task }
     }
 
     /// Appends a page with the progress that includes it.
@@ -575,84 +456,6 @@ impl Reader {
         }
     }
 
-    /// A page failed: shorter ones may not, and a leaf that never comes must not stop those behind it.
-    async fn page_failed(&mut self, error: &SourceError, start: u64, end: u64) {
-        if !self.is_stuck(error, start, end) {
-            return;
-        }
-        // A log whose entries are behind its head serves those that follow no better.
-        let size = self.progress.tree_size();
-        let behind = fetch_page(&self.world, &self.source, self.number, start + 1, start + 2, size).await;
-        if behind.is_err() {
-            return;
-        }
-        tracing::warn!(
-            log = %self.source.log.description,
-            leaf = start,
-            why = %error.told(),
-            "a leaf does not come; it is left for later"
-        );
-        self.rest_at(start);
-        if self.progress.span_at(start + 1).is_ok() {
-            self.is_dirty = true;
-        }
-    }
-
-    /// Asks for less from here on where that may help, and says whether nothing has helped for long.
-    fn is_stuck(&mut self, error: &SourceError, start: u64, end: u64) -> bool {
-        let is_refusal = matches!(
-            error,
-            SourceError::Status {
-                status: 429 | 503,
-                ..
-            }
-        );
-        if is_refusal {
-            return false;
-        }
-        self.stuck = match self.stuck {
-            (at, count) if at == start => (at, count + 1),
-            _ => (start, 1),
-        };
-        let is_shortest = match self.source.protocol {
-            Protocol::Rfc6962 => {
-                // A failure by chance is no reason to ask for less; one that comes again may be.
-                let is_of_range = error.blame() == Blame::Absent || self.stuck.1 > 1;
-                is_of_range && !self.pages.refused(end - start)
-            }
-            // Only bytes that came and cannot be read are a reason to pass over a tile's leaf.
-            Protocol::Static | Protocol::Hybrid => matches!(error, SourceError::Unhashable { .. }),
-        };
-        let speaks = matches!(
-            error,
-            SourceError::Status { .. } | SourceError::Unhashable { .. } | SourceError::NoEntries { .. }
-        );
-        is_shortest && speaks && self.stuck.1 >= PATIENCE && start + 1 < self.progress.tree_size()
-    }
-
-    fn succeeded(&mut self) {
-        self.failures = 0;
-        self.failing = None;
-    }
-
-    /// Waits longer after each failure in a row.
-    fn fail(&mut self, error: &SourceError) {
-        let is_near = is_near(&self.source.log.url);
-        let wait = RETRY_FIRST
-            .saturating_mul(1 << self.failures.min(12))
-            .min(if is_near { RETRY_NEAR_MAX } else { RETRY_MAX });
-        self.failures = self.failures.saturating_add(1);
-        self.retry_at = Instant::now() + wait;
-        self.note_proof(error);
-        self.failing = Some(error.told());
-        self.show(Activity::Waiting, self.failing.clone());
-    }
-
-    /// Leaves a leaf for later.
-    pub(super) fn rest_at(&mut self, leaf: u64) {
-        self.resting.insert(leaf, Instant::now() + HOLE_REST);
-    }
-
     /// Shows how it stands.
     pub(super) fn show(&self, activity: Activity, error: Option<String>) {
         self.world.board.show(
@@ -691,38 +494,6 @@ impl Reader {
             });
             self.is_dirty = true;
         }
-    }
-}
-
-/// Fetches a page and decodes it on a thread for such work.
-pub(super) async fn fetch_page(
-    world: &Arc<World>,
-    source: &Source,
-    number: u16,
-    start: u64,
-    end: u64,
-    size: u64,
-) -> Result<Decoded, SourceError> {
-    let page = source.page(start, end, size).await?;
-    let world = Arc::clone(world);
-    let now = i64::try_from(now_ms() / 1_000).unwrap_or(0);
-    let decoded = tokio::task::spawn_blocking(move || {
-        let decoded = world.decoder.decode(&page, number, start, end, now);
-        world.http.give_back(page.body);
-        decoded
-    })
-    .await;
-    decoded.unwrap_or_else(|error| {
-        Err(SourceError::Unhashable {
-            why: format!("decoding failed: {error}"),
-        })
-    })
-}
-
-impl Reader {
-    /// The number of the log in the index.
-    pub(super) fn number(&self) -> u16 {
-        self.number
     }
 }
 

@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 
 use tamis_ct_log::merkle::{CompactRange, Hash, RangeError, Tree};
 
+use super::ahead::fetch_page;
 use super::lie::LieKind;
 use super::progress::Span;
-use super::reader::{Reader, fetch_page, lie};
+use super::reader::{Reader, lie};
 use super::source::{Blame, Neighbours, SourceError};
 use super::world::Fatal;
 
@@ -274,7 +275,7 @@ impl Reader {
         let again = fetch_page(
             &self.world,
             &self.source,
-            self.number(),
+            self.number,
             wrong,
             wrong + 1,
             search.tree.size,
@@ -344,9 +345,12 @@ impl Reader {
         let mut hashes = Vec::new();
         let mut at = start;
         while at < end {
-            let fixed = self.source.fixed_page_end(at, end);
-            let page_end = fixed.unwrap_or_else(|| self.pages.end(at, end));
-            let page = fetch_page(&self.world, &self.source, self.number(), at, page_end, size).await?;
+            let page_end = self.page_end(at, end);
+            let page = fetch_page(&self.world, &self.source, self.number, at, page_end, size).await?;
+            if page.hashes.is_empty() {
+                let why = page.blocked.unwrap_or_default();
+                return Err(SourceError::Unhashable { why }.into());
+            }
             at = page.end();
             hashes.extend_from_slice(&page.hashes);
             // What comes now may differ from what came first: known entries change nothing, others join.

@@ -15,6 +15,7 @@ use tamis_ct_log::merkle::{
     self, CompactRange, Hash, HashTile, ProofError, RangeError, TILE_WIDTH, TileError, TileId, Tree,
 };
 use tamis_ct_log::paths;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::archive::{Archive, ArchiveError};
 use super::asked::{Asked, Question};
@@ -106,6 +107,8 @@ pub(crate) struct Page {
     pub(crate) body: Vec<u8>,
     /// The body broke off.
     pub(crate) is_cut: bool,
+    /// Given back when a large body is decoded.
+    pub(crate) _room: Option<OwnedSemaphorePermit>,
 }
 
 /// Why a log gave no usable answer.
@@ -307,6 +310,7 @@ impl Source {
                     is_tile: false,
                     body: answer.body,
                     is_cut: answer.is_cut,
+                    _room: answer.room,
                 })
             }
             Protocol::Static | Protocol::Hybrid => {
@@ -318,6 +322,7 @@ impl Source {
                     is_tile: true,
                     body: answer.body,
                     is_cut: answer.is_cut,
+                    _room: answer.room,
                 })
             }
         }

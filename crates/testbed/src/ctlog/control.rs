@@ -15,6 +15,7 @@ use super::lock;
 use super::request::parameter;
 use super::wire::Body;
 use super::world::Inner;
+use crate::truth::hex;
 
 /// Entries in one answer about the truth.
 const TRUTH_ENTRIES_MAX: u64 = 10_000;
@@ -198,8 +199,4 @@ fn truth(world: &Inner, query: &str) -> Result<Value> {
         }
         truth
     })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
