@@ -5,9 +5,11 @@
 //! the last good one stays, also over a restart. Logs that a person named are never taken away by a list.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tamis_ct_log::key::{LogId, PublicKey};
 use tamis_ct_log::log_list::{
     Api, Follow, FollowRules, LIST_AGE_MS_MAX, LIST_BYTES_MAX, LogDescription, LogList, accept, is_loopback,
@@ -56,6 +58,16 @@ pub(crate) struct Member {
     pub(crate) order: Order,
 }
 
+/// A list as it was fetched. Kept in one file for the next start, so that no crash parts it from its signature.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct FetchedList {
+    list: String,
+    signature: Vec<u8>,
+}
+
+/// Where the last good list is kept.
+const KEPT: &str = "last_list.json";
+
 /// Keeps the list.
 pub(crate) struct Roster {
     options: Option<ListOptions>,
@@ -99,11 +111,12 @@ impl Roster {
         let Some(options) = &self.options else {
             return;
         };
-        let Ok(list) = std::fs::read(self.dir.join("log_list.json")) else {
+        let Ok(kept) = std::fs::read(self.dir.join(KEPT)) else {
             return;
         };
-        let signature = std::fs::read(self.dir.join("log_list.sig")).ok();
-        match read(&list, signature.as_deref(), options.key.as_ref()) {
+        let kept = serde_json::from_slice(&kept).map_err(|error| error.to_string());
+        let list = kept.and_then(|kept: FetchedList| kept.read(options.key.as_ref()));
+        match list {
             Ok(list) => {
                 self.status = Some(ListStatus {
                     source: options.source.clone(),
@@ -120,30 +133,37 @@ impl Roster {
         }
     }
 
-    /// Fetches the list and takes it if it is good; otherwise says why not.
-    pub(crate) async fn update(&mut self) -> Result<(), String> {
-        let Some(options) = self.options.clone() else {
-            return Ok(());
-        };
-        let taken = self.fetch(&options).await;
-        match taken {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                if let Some(status) = &mut self.status {
-                    status.error = Some(error.clone());
-                }
-                Err(error)
-            }
-        }
+    /// What fetches the list, beside everything else; `None` where there is none.
+    pub(crate) fn fetching(
+        &self,
+    ) -> Option<impl Future<Output = Result<FetchedList, String>> + Send + 'static> {
+        let options = self.options.clone()?;
+        let http = self.http.clone();
+        Some(async move {
+            let list = bytes(&http, &options.source, LIST_BYTES_MAX as u64).await?;
+            let signature = match &options.key {
+                Some(_) => signature(&http, &options.source).await?,
+                None => Vec::new(),
+            };
+            let list = String::from_utf8(list).map_err(|_| "the log list is no text in UTF-8".to_owned())?;
+            Ok(FetchedList { list, signature })
+        })
     }
 
-    async fn fetch(&mut self, options: &ListOptions) -> Result<(), String> {
-        let bytes = self.bytes(&options.source, LIST_BYTES_MAX as u64).await?;
-        let signature = match &options.key {
-            Some(_) => Some(self.signature(&options.source).await?),
-            None => None,
+    /// Takes a list that was fetched if it is good; otherwise says why not.
+    pub(crate) fn take(&mut self, fetched: Result<FetchedList, String>) -> Result<(), String> {
+        let taken = fetched.and_then(|fetched| self.judge(&fetched));
+        if let (Err(error), Some(status)) = (&taken, &mut self.status) {
+            status.error = Some(error.clone());
+        }
+        taken
+    }
+
+    fn judge(&mut self, fetched: &FetchedList) -> Result<(), String> {
+        let Some(options) = &self.options else {
+            return Ok(());
         };
-        let list = read(&bytes, signature.as_deref(), options.key.as_ref())?;
+        let list = fetched.read(options.key.as_ref())?;
         let rules = rules(options);
         accept(self.list.as_ref(), &list, &rules).map_err(|refused| refused.to_string())?;
         for log in &list.skipped {
@@ -161,7 +181,7 @@ impl Roster {
             tracing::warn!("{error}");
         }
         if is_new {
-            self.keep(&bytes, signature.as_deref());
+            self.keep(fetched);
         }
         self.status = Some(ListStatus {
             source: options.source.clone(),
@@ -176,43 +196,11 @@ impl Roster {
         Ok(())
     }
 
-    /// The signature beside a list: `list.sig`, or `list.json.sig`.
-    async fn signature(&self, source: &str) -> Result<Vec<u8>, String> {
-        let replaced = source.strip_suffix(".json").map(|stem| format!("{stem}.sig"));
-        let appended = format!("{source}.sig");
-        let mut last = String::new();
-        for place in replaced.into_iter().chain([appended]) {
-            match self.bytes(&place, SIGNATURE_BYTES_MAX).await {
-                Ok(signature) => return Ok(signature),
-                Err(error) => last = error,
-            }
-        }
-        Err(format!(
-            "the log list has no signature beside it ({last}); --allow-unsigned-list takes it without"
-        ))
-    }
-
-    async fn bytes(&self, source: &str, limit: u64) -> Result<Vec<u8>, String> {
-        if !is_url(source) {
-            let length = std::fs::metadata(source).map(|metadata| metadata.len());
-            if length.is_ok_and(|length| length > limit) {
-                return Err(format!("{source} has more than {limit} bytes"));
-            }
-            return std::fs::read(source).map_err(|error| format!("read {source}: {error}"));
-        }
-        let answer = self.http.get(source, Connection::Close, limit).await;
-        let answer = answer.map_err(|error| format!("fetch {source}: {}", error.told()))?;
-        if answer.status != 200 || answer.is_cut {
-            return Err(format!("fetch {source}: status {}", answer.status));
-        }
-        Ok(answer.body)
-    }
-
-    fn keep(&self, list: &[u8], signature: Option<&[u8]>) {
+    fn keep(&self, fetched: &FetchedList) {
         let kept = std::fs::create_dir_all(&self.dir)
             .map_err(|error| error.to_string())
-            .and_then(|()| publish(&self.dir.join("log_list.sig"), signature.unwrap_or_default()))
-            .and_then(|()| publish(&self.dir.join("log_list.json"), list));
+            .and_then(|()| serde_json::to_vec(fetched).map_err(|error| error.to_string()))
+            .and_then(|bytes| publish(&self.dir.join(KEPT), &bytes));
         if let Err(error) = kept {
             tracing::warn!(%error, "the log list could not be kept for the next start");
         }
@@ -319,15 +307,49 @@ fn not_followed(list: &LogList, rules: &FollowRules<'_>) -> Vec<(String, String)
     passed.chain(skipped).collect()
 }
 
-fn read(list: &[u8], signature: Option<&[u8]>, key: Option<&PublicKey>) -> Result<LogList, String> {
-    let read = match key {
-        Some(key) => LogList::read_signed(list, signature.unwrap_or_default(), key),
-        None => LogList::read(list),
-    };
-    read.map_err(|error| {
-        let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
-        format!("{error}{}", source.unwrap_or_default())
-    })
+impl FetchedList {
+    fn read(&self, key: Option<&PublicKey>) -> Result<LogList, String> {
+        let read = match key {
+            Some(key) => LogList::read_signed(self.list.as_bytes(), &self.signature, key),
+            None => LogList::read(self.list.as_bytes()),
+        };
+        read.map_err(|error| {
+            let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
+            format!("{error}{}", source.unwrap_or_default())
+        })
+    }
+}
+
+/// The signature beside a list: `list.sig`, or `list.json.sig`.
+async fn signature(http: &Http, source: &str) -> Result<Vec<u8>, String> {
+    let replaced = source.strip_suffix(".json").map(|stem| format!("{stem}.sig"));
+    let appended = format!("{source}.sig");
+    let mut last = String::new();
+    for place in replaced.into_iter().chain([appended]) {
+        match bytes(http, &place, SIGNATURE_BYTES_MAX).await {
+            Ok(signature) => return Ok(signature),
+            Err(error) => last = error,
+        }
+    }
+    Err(format!(
+        "the log list has no signature beside it ({last}); --allow-unsigned-list takes it without"
+    ))
+}
+
+async fn bytes(http: &Http, source: &str, limit: u64) -> Result<Vec<u8>, String> {
+    if !is_url(source) {
+        let length = std::fs::metadata(source).map(|metadata| metadata.len());
+        if length.is_ok_and(|length| length > limit) {
+            return Err(format!("{source} has more than {limit} bytes"));
+        }
+        return std::fs::read(source).map_err(|error| format!("read {source}: {error}"));
+    }
+    let answer = http.get(source, Connection::Close, limit).await;
+    let answer = answer.map_err(|error| format!("fetch {source}: {}", error.told()))?;
+    if answer.status != 200 || answer.is_cut {
+        return Err(format!("fetch {source}: status {}", answer.status));
+    }
+    Ok(answer.body)
 }
 
 fn publish(path: &Path, bytes: &[u8]) -> Result<(), String> {

@@ -400,6 +400,13 @@ impl Board {
     pub(crate) fn status(&self, paused: Option<Pressure>, static_only: u64) -> Status {
         let shown = self.lock();
         let mut logs: Vec<LogStatus> = shown.logs.values().map(ShownLog::told).collect();
+        if let Some(pressure) = paused {
+            // A log that was reading waits where its last page does not get in.
+            let reads = [Activity::Reading, Activity::Backfilling].map(Activity::as_str);
+            for log in logs.iter_mut().filter(|log| reads.contains(&log.status.as_str())) {
+                Activity::Paused(pressure).as_str().clone_into(&mut log.status);
+            }
+        }
         logs.sort_by(|a, b| a.description.cmp(&b.description));
         Status {
             written_ms: now_ms(),

@@ -26,7 +26,7 @@ use super::progress::Progress;
 use super::progress_format::{self, FormatError};
 use super::reader::{Ended, Order, Reader};
 use super::roots::Roots;
-use super::roster::{ListOptions, Member, Roster, SingleLog, is_url};
+use super::roster::{FetchedList, ListOptions, Member, Roster, SingleLog, is_url};
 use super::source::{Protocol, Source, Transport};
 use super::status::{Board, Status};
 use super::world::{Fatal, PAGES_IN_FLIGHT_MAX, World, stopped};
@@ -160,7 +160,9 @@ pub struct Summary {
 /// A log that fails for so long is given up by who waits for the end.
 const CATCH_UP_PATIENCE: Duration = Duration::from_secs(60);
 /// After which tasks that do not stop are left behind: what they appended is safe.
-const STOP_PATIENCE: Duration = Duration::from_secs(12);
+const STOP_PATIENCE: Duration = Duration::from_secs(8);
+/// After which a disk that stalls is no longer waited for at the end.
+const COMMIT_PATIENCE: Duration = Duration::from_secs(5);
 /// Between commits of what was appended.
 const COMMIT_EVERY: Duration = Duration::from_millis(250);
 const TELL_EVERY: Duration = Duration::from_secs(1);
@@ -188,7 +190,17 @@ pub async fn follow(
         dir.clone(),
     );
     roster.load_kept();
-    if let Err(problem) = roster.update().await {
+    let mut told_to_stop = stop.clone();
+    let fetched = async {
+        match roster.fetching() {
+            Some(fetching) => tokio::select! {
+                fetched = fetching => Some(fetched),
+                () = stopped(&mut told_to_stop) => None,
+            },
+            None => None,
+        }
+    };
+    if let Some(Err(problem)) = fetched.await.map(|fetched| roster.take(fetched)) {
         if roster.is_empty() {
             return Err(Error::NoList { problem });
         }
@@ -232,6 +244,8 @@ pub async fn follow(
         stopping,
         parameters_told,
         parameters_seen: None,
+        committing: JoinSet::new(),
+        fetching: JoinSet::new(),
         options,
     };
     let followed = supervisor.run(stop).await;
@@ -286,6 +300,12 @@ fn read_parameters(path: &Path) -> Result<Parameters, Error> {
     Parameters::parse(&text).map_err(problem)
 }
 
+fn committed_or_not(
+    committed: Result<tamis_ct_index::Result<()>, tokio::task::JoinError>,
+) -> Result<(), Error> {
+    Ok(committed.map_err(|error| Error::Fatal(error.to_string()))??)
+}
+
 struct Supervisor {
     world: Arc<World>,
     options: FollowOptions,
@@ -299,6 +319,9 @@ struct Supervisor {
     stopping: watch::Sender<bool>,
     parameters_told: watch::Sender<Arc<Parameters>>,
     parameters_seen: Option<SystemTime>,
+    /// What may take long and must hold up nothing: a commit to a disk that stalls, a list that does not come.
+    committing: JoinSet<tamis_ct_index::Result<()>>,
+    fetching: JoinSet<Result<FetchedList, String>>,
 }
 
 impl Supervisor {
@@ -311,8 +334,9 @@ impl Supervisor {
         let outcome = loop {
             tokio::select! {
                 () = stopped(&mut stop) => break Ok(()),
-                _ = commit.tick() => {
-                    if let Err(error) = self.commit().await {
+                _ = commit.tick() => self.start_commit(),
+                Some(committed) = self.committing.join_next() => {
+                    if let Err(error) = committed_or_not(committed) {
                         break Err(error);
                     }
                 }
@@ -328,12 +352,17 @@ impl Supervisor {
                     }
                 }
                 () = tokio::time::sleep_until(refresh) => {
-                    if let Err(problem) = self.roster.update().await {
+                    if let Some(fetching) = self.roster.fetching().filter(|_| self.fetching.is_empty()) {
+                        self.fetching.spawn(fetching);
+                    }
+                    refresh = self.next_refresh();
+                }
+                Some(Ok(fetched)) = self.fetching.join_next() => {
+                    if let Err(problem) = self.roster.take(fetched) {
                         tracing::warn!(%problem, "the log list is not taken; the last good one is used");
                         self.world.counts.list_refused();
                     }
                     self.apply()?;
-                    refresh = self.next_refresh();
                 }
                 Some(ended) = self.tasks.join_next() => {
                     if let Err(error) = self.task_ended(ended) {
@@ -348,7 +377,7 @@ impl Supervisor {
         };
         self.wind_down().await;
         outcome?;
-        self.commit().await?;
+        self.last_commit().await?;
         self.tell().await;
         Ok(self.summary(failing))
     }
@@ -369,10 +398,26 @@ impl Supervisor {
         self.world.board.caught_up(CATCH_UP_PATIENCE)
     }
 
-    async fn commit(&self) -> Result<(), Error> {
-        let index = Arc::clone(&self.world.index);
-        let committed = tokio::task::spawn_blocking(move || index.commit()).await;
-        Ok(committed.map_err(|error| Error::Fatal(error.to_string()))??)
+    /// Commits what was appended, unless the disk is still busy with that.
+    fn start_commit(&mut self) {
+        if self.committing.is_empty() {
+            let index = Arc::clone(&self.world.index);
+            self.committing.spawn_blocking(move || index.commit());
+        }
+    }
+
+    async fn last_commit(&mut self) -> Result<(), Error> {
+        let all = async {
+            while let Some(committed) = self.committing.join_next().await {
+                committed_or_not(committed)?;
+            }
+            let index = Arc::clone(&self.world.index);
+            committed_or_not(tokio::task::spawn_blocking(move || index.commit()).await)
+        };
+        let late = "the disk does not answer; what was not committed is read again";
+        tokio::time::timeout(COMMIT_PATIENCE, all)
+            .await
+            .unwrap_or_else(|_| Err(Error::Fatal(late.to_owned())))
     }
 
     /// Starts, changes and stops tasks so that they are those of the list and the parameters.
@@ -401,16 +446,15 @@ impl Supervisor {
             .filter(|(id, _)| !self.orders.contains_key(id) && !self.ended.contains(id))
             .collect();
         for (id, member) in missing {
-            self.start(id, member, Duration::ZERO)?;
+            self.start(id, member, Duration::ZERO);
         }
         Ok(())
     }
 
-    fn start(&mut self, id: [u8; 32], member: Member, after: Duration) -> Result<(), Error> {
+    fn start(&mut self, id: [u8; 32], member: Member, after: Duration) {
         let Member { log, protocol, order } = member;
         let known = self.numbers.get(&id);
-        let name = known.map_or(log.url.as_str(), |(name, _)| name.as_str());
-        let number = self.world.index.register_log(name)?;
+        let name = known.map_or(log.url.clone(), |(name, _)| name.clone());
         let progress = known.map_or_else(|| Progress::new(log.id()), |(_, progress)| progress.clone());
         let (sender, receiver) = watch::channel(order);
         // A file is nothing that its operator has to allow.
@@ -428,16 +472,18 @@ impl Supervisor {
             log: Arc::new(log),
         };
         self.world.board.expect(&source);
-        let mut reader = Reader::new(Arc::clone(&self.world), source, number, receiver, progress);
-        if protocol.is_none() {
-            reader.find_out_protocol();
-        }
         self.orders.insert(id, sender);
-        self.tasks.spawn(async move {
+        let world = Arc::clone(&self.world);
+        let read = async move {
             tokio::time::sleep(after).await;
-            (id, reader.run().await)
-        });
-        Ok(())
+            let number = world.register(name).await?;
+            let mut reader = Reader::new(world, source, number, receiver, progress);
+            if protocol.is_none() {
+                reader.find_out_protocol();
+            }
+            reader.run().await
+        };
+        self.tasks.spawn(async move { (id, read.await) });
     }
 
     fn task_ended(
@@ -486,7 +532,7 @@ impl Supervisor {
                 self.numbers.insert(id, known.clone());
             }
             if let Some(member) = members.remove(&id) {
-                self.start(id, member, RESTART_AFTER)?;
+                self.start(id, member, RESTART_AFTER);
             }
         }
         Ok(())

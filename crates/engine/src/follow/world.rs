@@ -76,6 +76,13 @@ impl World {
         Ok(appended.map_err(|error| Fatal::task(&error))??)
     }
 
+    /// The number of a log in the index, on a thread that may block.
+    pub(crate) async fn register(&self, name: String) -> Result<u16, Fatal> {
+        let index = Arc::clone(&self.index);
+        let registered = tokio::task::spawn_blocking(move || index.register_log(&name)).await;
+        Ok(registered.map_err(|error| Fatal::task(&error))??)
+    }
+
     /// Why no new pages are asked for now.
     pub(crate) fn pressure(&self) -> Option<Pressure> {
         *self.pressure.borrow()

@@ -124,10 +124,8 @@ pub(crate) fn run(args: &FollowArgs) -> anyhow::Result<Outcome> {
     let followed = runtime.block_on(until_told(Arc::clone(&index), options, data));
     // Tasks that did not stop hold the index no longer than this.
     runtime.shutdown_timeout(Duration::from_secs(2));
-    let closed = match Arc::try_unwrap(index) {
-        Ok(index) => index.close(),
-        Err(index) => index.commit(),
-    };
+    // Somebody holds it still only where the disk stalls: then closing would wait as long as it does.
+    let closed = Arc::try_unwrap(index).map_or(Ok(()), Index::close);
     let summary = followed.map_err(|error| with_hint(error, args))?;
     closed.context("close the index")?;
     tell(&summary);

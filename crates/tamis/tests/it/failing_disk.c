@@ -4,6 +4,8 @@
  * FAULT_FILE   pattern (fnmatch) of the path it must be on
  * FAULT_ERRNO  what it fails with
  * FAULT_AFTER  calls that work before
+ * FAULT_HANGS  file while which exists such a call does not return, and then works; in the place of FAULT_ERRNO
+ *              and FAULT_AFTER
  * FAULT_LOG    file that gets a line for each such call: the path, and whether it failed
  *
  * A failed write leaves half of its bytes; a failed fsync leaves the pages as they are. */
@@ -24,6 +26,12 @@ static int fails(const char *call, const char *path) {
     const char *wanted = getenv("FAULT_CALL"), *pattern = getenv("FAULT_FILE");
     if (!wanted || !pattern || fnmatch(wanted, call, 0) != 0 || fnmatch(pattern, path, 0) != 0)
         return 0;
+    const char *hangs = getenv("FAULT_HANGS");
+    if (hangs) {
+        while (access(hangs, F_OK) == 0)
+            usleep(10000);
+        return 0;
+    }
     int number = atomic_fetch_add(&calls, 1) >= atol(getenv("FAULT_AFTER"));
     int log = open(getenv("FAULT_LOG"), O_WRONLY | O_APPEND | O_CREAT, 0666);
     if (log >= 0) {

@@ -287,7 +287,7 @@ fn lines(log: &Path, start: &str) -> usize {
 }
 
 /// The library that makes calls fail, compiled once; none without a compiler.
-fn shim() -> Option<&'static Path> {
+pub(crate) fn shim() -> Option<&'static Path> {
     static SHIM: OnceLock<Option<PathBuf>> = OnceLock::new();
     let compile = || {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));

@@ -1,10 +1,11 @@
 //! Following logs from end to end: the real binary against simulated logs on the loopback.
 //!
 //! `lists` asks how logs are named and who is refused, `standing` how they stand, to people, programs and
-//! Prometheus, `ending` how it ends: told to, and killed.
+//! Prometheus, `stalling` what a disk does that does not answer, `ending` how it ends: told to, and killed.
 
 mod ending;
 mod lists;
+mod stalling;
 mod standing;
 
 use std::collections::BTreeMap;
