@@ -189,23 +189,7 @@ pub async fn follow(
         http.clone(),
         dir.clone(),
     );
-    roster.load_kept();
-    let mut told_to_stop = stop.clone();
-    let fetched = async {
-        match roster.fetching() {
-            Some(fetching) => tokio::select! {
-                fetched = fetching => Some(fetched),
-                () = stopped(&mut told_to_stop) => None,
-            },
-            None => None,
-        }
-    };
-    if let Some(Err(problem)) = fetched.await.map(|fetched| roster.take(fetched)) {
-        if roster.is_empty() {
-            return Err(Error::NoList { problem });
-        }
-        tracing::warn!(%problem, "the log list is not taken; the last good one is used");
-    }
+    first_list(&mut roster, stop.clone()).await?;
     let (stopping, stopped) = watch::channel(false);
     let (pressure_told, pressure) = watch::channel(None);
     let (parameters_told, parameters) = watch::channel(Arc::new(parameters));
@@ -251,6 +235,25 @@ pub async fn follow(
     let followed = supervisor.run(stop).await;
     helpers.abort_all();
     followed
+}
+
+/// Takes the newest list, or else the last good one. Who is told to stop meanwhile goes on without.
+async fn first_list(roster: &mut Roster, mut stop: watch::Receiver<bool>) -> Result<(), Error> {
+    roster.load_kept();
+    let Some(fetching) = roster.fetching() else {
+        return Ok(());
+    };
+    let fetched = tokio::select! {
+        fetched = fetching => fetched,
+        () = stopped(&mut stop) => return Ok(()),
+    };
+    if let Err(problem) = roster.take(fetched) {
+        if roster.is_empty() {
+            return Err(Error::NoList { problem });
+        }
+        tracing::warn!(%problem, "the log list is not taken; the last good one is used");
+    }
+    Ok(())
 }
 
 /// Reads certificates as the index keys them.
