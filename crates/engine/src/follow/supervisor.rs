@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use tamis_ct_index::Index;
 use tamis_ct_log::certificate::{IdentityKey, ReadOptions};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -225,6 +225,7 @@ pub async fn follow(
         orders: HashMap::new(),
         tasks: JoinSet::new(),
         ended: HashSet::new(),
+        registered: oneshot::channel().1,
         stopping,
         parameters_told,
         parameters_seen: None,
@@ -319,6 +320,8 @@ struct Supervisor {
     tasks: JoinSet<([u8; 32], Result<Ended, Fatal>)>,
     /// Logs that are read to their end.
     ended: HashSet<[u8; 32]>,
+    /// Whether the log that was started last has its number: the next one waits for that.
+    registered: oneshot::Receiver<()>,
     stopping: watch::Sender<bool>,
     parameters_told: watch::Sender<Arc<Parameters>>,
     parameters_seen: Option<SystemTime>,
@@ -477,9 +480,14 @@ impl Supervisor {
         self.world.board.expect(&source);
         self.orders.insert(id, sender);
         let world = Arc::clone(&self.world);
+        let (registered, next) = oneshot::channel::<()>();
+        let before = std::mem::replace(&mut self.registered, next);
         let read = async move {
-            tokio::time::sleep(after).await;
+            // Numbers of logs follow the order of starts; a sender that is gone is as good as a word.
+            let _ = before.await;
             let number = world.register(name).await?;
+            drop(registered);
+            tokio::time::sleep(after).await;
             let mut reader = Reader::new(world, source, number, receiver, progress);
             if protocol.is_none() {
                 reader.find_out_protocol();
